@@ -1,0 +1,921 @@
+//! `Event`: laid out so that the payload is copied once and nothing else is made per event.
+//!
+//! Attributes that users read are object slots (`T_OBJECT_EX`: 4 ns, a getter is 16). There
+//! is no GC header: an event refers to exact `str`, `bytes`, `int`, `bool` and None, and to
+//! the stream context, which refers neither to events nor to the decoder.
+
+use crate::errors;
+use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
+use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
+use seamstream::sse::{is_done, trim_json_whitespace};
+use seamstream::utf8::count_replaced;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::mem::offset_of;
+use std::ptr;
+use std::sync::OnceLock;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// How much of the data `repr` shows, in characters.
+const REPR_CHARACTERS: usize = 80;
+
+/// `Event.parse_error`, cached.
+const UNKNOWN: u8 = 0;
+const NOTHING: u8 = 1;
+const SYNTAX: u8 = 2;
+const TORN: u8 = 3;
+const LOADS: u8 = 4;
+
+#[repr(C)]
+struct Event {
+    base: ffi::PyObject,
+    event: Object,
+    id: Object,
+    retry: Object,
+    raw: Object,
+    is_done: Object,
+    /// Null until `data` is first read.
+    data: Object,
+    /// Null without `keep_wire`.
+    wire: Object,
+    /// Null when the decoder has no `loads`, and by hand.
+    context: Object,
+    offset: u64,
+    replaced: u32,
+    torn: bool,
+    parse_error: u8,
+}
+
+/// What the events of one stream share.
+#[repr(C)]
+struct StreamContext {
+    base: ffi::PyObject,
+    loads: Object,
+}
+
+/// What an event is made of.
+pub(crate) struct Parts {
+    pub event: Strong,
+    pub id: Strong,
+    pub retry: Option<u64>,
+    pub raw: Strong,
+    pub torn: bool,
+    pub replaced: u64,
+    pub offset: u64,
+    pub wire: Option<Strong>,
+    pub context: Option<Strong>,
+}
+
+/// Objects that are made once, at import.
+pub(crate) struct Shared {
+    event_type: Strong,
+    context_type: Strong,
+    pub message: Strong,
+    pub empty_text: Strong,
+    pub empty_tuple: Strong,
+    none: Strong,
+    yes: Strong,
+    no: Strong,
+    /// Event types that the big APIs send, so that they cost no new `str`.
+    names: Vec<(&'static str, Strong)>,
+}
+
+static SHARED: OnceLock<Shared> = OnceLock::new();
+
+/// `orjson.loads`, from the first parse on.
+static ORJSON_LOADS: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
+
+const WELL_KNOWN: [&str; 24] = [
+    "message",
+    "content_block_delta",
+    "response.output_text.delta",
+    "ping",
+    "error",
+    "delta",
+    "message_start",
+    "message_delta",
+    "message_stop",
+    "content_block_start",
+    "content_block_stop",
+    "response.created",
+    "response.in_progress",
+    "response.completed",
+    "response.output_item.added",
+    "response.output_item.done",
+    "response.content_part.added",
+    "response.content_part.done",
+    "response.output_text.done",
+    "response.function_call_arguments.delta",
+    "response.function_call_arguments.done",
+    "thread.message.delta",
+    "completion",
+    "done",
+];
+
+#[inline(always)]
+pub(crate) fn shared() -> &'static Shared {
+    SHARED.get().expect("the module has been initialised")
+}
+
+impl Shared {
+    /// The `str` of a well-known event type.
+    pub fn well_known(&self, name: &[u8]) -> Option<&Strong> {
+        self.names.iter().find(|(known, _)| known.as_bytes() == name).map(|(_, object)| object)
+    }
+}
+
+/// A new event.
+#[inline(always)]
+pub(crate) fn new_event(shared: &Shared, parts: Parts) -> Result<Strong, Raised> {
+    let payload = payload_of(&parts.raw);
+    let done = !parts.torn && payload.len() >= 6 && is_done(payload);
+    let retry = match parts.retry {
+        None => shared.none.clone(),
+        // SAFETY: a plain number; null on failure.
+        Some(time) => unsafe { Strong::owned(ffi::PyLong_FromUnsignedLongLong(time))? },
+    };
+    // SAFETY: `Event` is what the type's size was taken from, so every field written lies in the
+    // new object; all are written before anybody sees it. Each reference is given away once.
+    unsafe {
+        let object = Strong::owned(ffi::PyObject_New::<ffi::PyObject>(
+            shared.event_type.as_ptr().cast::<ffi::PyTypeObject>(),
+        ))?;
+        let event = object.as_ptr().cast::<Event>();
+        (*event).event = parts.event.into_ptr();
+        (*event).id = parts.id.into_ptr();
+        (*event).retry = retry.into_ptr();
+        (*event).raw = parts.raw.into_ptr();
+        (*event).is_done = if done { &shared.yes } else { &shared.no }.clone().into_ptr();
+        (*event).data = ptr::null_mut();
+        (*event).wire = parts.wire.map_or(ptr::null_mut(), Strong::into_ptr);
+        (*event).context = parts.context.map_or(ptr::null_mut(), Strong::into_ptr);
+        (*event).offset = parts.offset;
+        (*event).replaced = u32::try_from(parts.replaced).unwrap_or(u32::MAX);
+        (*event).torn = parts.torn;
+        (*event).parse_error = if parts.torn { TORN } else { UNKNOWN };
+        Ok(object)
+    }
+}
+
+/// The context that a decoder with this `loads` gives its events.
+pub(crate) fn new_context(loads: Strong) -> Result<Strong, Raised> {
+    let shared = shared();
+    // SAFETY: as in `new_event`.
+    unsafe {
+        let object = Strong::owned(ffi::PyObject_New::<ffi::PyObject>(
+            shared.context_type.as_ptr().cast::<ffi::PyTypeObject>(),
+        ))?;
+        (*object.as_ptr().cast::<StreamContext>()).loads = loads.into_ptr();
+        Ok(object)
+    }
+}
+
+/// `loads`, if nobody but the caller has this context: what a garbage collector may be told.
+pub(crate) fn sole_loads(context: &Strong) -> Option<Object> {
+    // SAFETY: a live context.
+    unsafe {
+        (ffi::Py_REFCNT(context.as_ptr()) == 1)
+            .then(|| (*context.as_ptr().cast::<StreamContext>()).loads)
+    }
+}
+
+/// The `loads` of a context.
+pub(crate) fn loads(context: &Strong) -> Strong {
+    // SAFETY: a live context.
+    unsafe { Strong::borrowed((*context.as_ptr().cast::<StreamContext>()).loads) }
+}
+
+/// Breaks a cycle through `loads`, for the garbage collector.
+pub(crate) fn clear_loads(context: &Strong) {
+    // SAFETY: a live context, whose old `loads` is given back after it is out of reach.
+    unsafe {
+        let slot = &raw mut (*context.as_ptr().cast::<StreamContext>()).loads;
+        let old = slot.replace(shared().none.clone().into_ptr());
+        ffi::Py_DECREF(old);
+    }
+}
+
+/// The payload of an event, as `pull` compares it with its sentinel; a torn one has none.
+pub(crate) fn whole_payload(event: &Strong) -> Option<&[u8]> {
+    // SAFETY: a live event, whose payload is exact `bytes` and lives as long.
+    unsafe {
+        let event = event.as_ptr().cast::<Event>();
+        (!(*event).torn).then(|| bytes_of((*event).raw))
+    }
+}
+
+fn payload_of(raw: &Strong) -> &[u8] {
+    // SAFETY: every `raw` is made as exact `bytes`.
+    unsafe { bytes_of(raw.as_ptr()) }
+}
+
+unsafe extern "C" fn event_dealloc(object: Object) {
+    // SAFETY: called once, by the last reference, with an event. The type has one reference
+    // for each of its objects.
+    unsafe {
+        let event = object.cast::<Event>();
+        for field in [(*event).event, (*event).id, (*event).retry, (*event).raw, (*event).is_done] {
+            ffi::Py_DECREF(field);
+        }
+        for field in [(*event).data, (*event).wire, (*event).context] {
+            ffi::Py_XDECREF(field);
+        }
+        let kind = ffi::Py_TYPE(object);
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_DECREF(kind.cast());
+    }
+}
+
+unsafe extern "C" fn context_dealloc(object: Object) {
+    // SAFETY: as in `event_dealloc`.
+    unsafe {
+        ffi::Py_DECREF((*object.cast::<StreamContext>()).loads);
+        let kind = ffi::Py_TYPE(object);
+        ffi::PyObject_Free(object.cast());
+        ffi::Py_DECREF(kind.cast());
+    }
+}
+
+/// An event as the safe layer below sees it.
+#[derive(Clone, Copy)]
+struct Ref(*mut Event);
+
+impl Ref {
+    /// # Safety
+    /// `object` is an event that stays alive meanwhile.
+    unsafe fn new(object: Object) -> Self {
+        Ref(object.cast())
+    }
+
+    fn get(&self) -> &Event {
+        // SAFETY: `new` was promised a live event. The two caches change only through
+        // `self.0`, between reads.
+        unsafe { &*self.0 }
+    }
+
+    fn raw(&self) -> &[u8] {
+        // SAFETY: an event's payload is exact `bytes`.
+        unsafe { bytes_of(self.get().raw) }
+    }
+
+    fn slot<'py>(py: Python<'py>, field: Object) -> Bound<'py, PyAny> {
+        // SAFETY: the callers' slots hold live objects, or null for none.
+        unsafe { Bound::from_borrowed_ptr_or_opt(py, field) }
+            .unwrap_or_else(|| py.None().into_bound(py))
+    }
+
+    /// The payload as text, made once.
+    fn data(self) -> Result<Strong, Raised> {
+        if self.get().data.is_null() {
+            let text = new_text(self.raw())?;
+            // SAFETY: the slot is null, so nothing is lost; the GIL is held.
+            unsafe { (*self.0).data = text.into_ptr() };
+        }
+        // SAFETY: not null.
+        Ok(unsafe { Strong::borrowed(self.get().data) })
+    }
+
+    /// Calls the parser on the payload; its own exception is set on failure.
+    fn parse(self) -> Result<Strong, Raised> {
+        let context = self.get().context.cast::<StreamContext>();
+        // SAFETY: a context is null or live, `loads` and `raw` are live.
+        unsafe {
+            let loads = if context.is_null() { orjson_loads()? } else { (*context).loads };
+            Strong::owned(ffi::PyObject_CallOneArg(loads, self.get().raw))
+        }
+    }
+
+    /// Whether a parser's exception says that the payload is not JSON.
+    fn is_refusal() -> bool {
+        // SAFETY: an exception is set.
+        unsafe {
+            ffi::PyErr_ExceptionMatches(ffi::PyExc_ValueError) != 0
+                || ffi::PyErr_ExceptionMatches(ffi::PyExc_RecursionError) != 0
+        }
+    }
+
+    fn json(self) -> Result<Strong, Raised> {
+        if self.get().torn {
+            let offset = self.get().offset;
+            Python::attach(|py| errors::new(py, "TornError", (offset,)).restore(py));
+            return Err(Raised);
+        }
+        self.parse().inspect_err(|Raised| {
+            if Self::is_refusal() {
+                Python::attach(|py| self.refused(py).restore(py));
+            }
+        })
+    }
+
+    /// The exception that is set, as the one that users of the library see.
+    fn refused(self, py: Python<'_>) -> PyErr {
+        let cause = PyErr::fetch(py);
+        let value = cause.value(py);
+        let offset = self.fault_offset(value.getattr("pos").ok());
+        // The message of a caller's function may hold payload text; orjson's does not.
+        let message = if self.get().context.is_null() {
+            value.getattr("msg").and_then(|msg| msg.extract()).unwrap_or("not JSON".to_owned())
+        } else {
+            "loads refused the payload".to_owned()
+        };
+        let error = errors::new(py, "JSONDecodeError", (message, offset));
+        error.set_cause(py, Some(cause));
+        error
+    }
+
+    /// A parser's position, in characters, as bytes of the payload.
+    fn fault_offset(self, position: Option<Bound<'_, PyAny>>) -> usize {
+        let text = match std::str::from_utf8(self.raw()) {
+            Ok(text) => text,
+            Err(error) => return error.valid_up_to(),
+        };
+        let characters = position.and_then(|at| at.extract::<usize>().ok()).unwrap_or(0);
+        text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+    }
+
+    fn value(self) -> Result<Strong, Raised> {
+        if self.get().torn {
+            return self.data();
+        }
+        self.parse().or_else(|Raised| {
+            if !Self::is_refusal() {
+                return Err(Raised);
+            }
+            // SAFETY: an exception is set, and it is not wanted.
+            unsafe { ffi::PyErr_Clear() };
+            self.data()
+        })
+    }
+
+    fn parse_error(self) -> Result<Strong, Raised> {
+        if self.get().parse_error == UNKNOWN {
+            let found = self.find_parse_error()?;
+            // SAFETY: a cache, written with the GIL held.
+            unsafe { (*self.0).parse_error = found };
+        }
+        let text = match self.get().parse_error {
+            SYNTAX => "syntax",
+            TORN => "torn",
+            LOADS => "loads",
+            _ => return Ok(shared().none.clone()),
+        };
+        new_text(text.as_bytes())
+    }
+
+    fn find_parse_error(self) -> Result<u8, Raised> {
+        let payload = trim_json_whitespace(self.raw());
+        if !matches!(payload.first(), Some(b'{' | b'[')) || payload == b"[DONE]" {
+            return Ok(NOTHING);
+        }
+        if self.parse().is_ok() {
+            return Ok(NOTHING);
+        }
+        let found = if Self::is_refusal() { SYNTAX } else { LOADS };
+        // Not what ends a program: KeyboardInterrupt, say.
+        // SAFETY: an exception is set; cleared when it is an `Exception`.
+        unsafe {
+            if ffi::PyErr_ExceptionMatches(ffi::PyExc_Exception) == 0 {
+                return Err(Raised);
+            }
+            ffi::PyErr_Clear();
+        }
+        Ok(found)
+    }
+
+    /// What equality and hash are over.
+    fn key<'py>(self, py: Python<'py>) -> PyResult<Bound<'py, PyTuple>> {
+        let event = self.get();
+        let [kind, raw, id, retry] =
+            [event.event, event.raw, event.id, event.retry].map(|field| Self::slot(py, field));
+        (kind, raw, id, retry, event.torn).into_pyobject(py)
+    }
+
+    fn repr(self, py: Python<'_>) -> PyResult<String> {
+        let event = self.get();
+        let text = self.data().map_err(|Raised| PyErr::fetch(py))?.bind(py);
+        let text = text.cast::<PyString>()?.to_cow()?.into_owned();
+        let cut = text.char_indices().nth(REPR_CHARACTERS).map(|(at, _)| at);
+        let shown = PyString::new(py, cut.map_or(&text[..], |at| &text[..at])).repr()?;
+        Ok(format!(
+            "Event(event={}, id={}, data={shown}{}{})",
+            Self::slot(py, event.event).repr()?,
+            Self::slot(py, event.id).repr()?,
+            if cut.is_some() { "..." } else { "" },
+            if event.torn { ", torn=True" } else { "" },
+        ))
+    }
+}
+
+/// `orjson.loads`, borrowed for good.
+#[inline(always)]
+fn orjson_loads() -> Result<Object, Raised> {
+    let loads = ORJSON_LOADS.load(Ordering::Acquire);
+    if loads.is_null() { import_orjson() } else { Ok(loads) }
+}
+
+#[cold]
+fn import_orjson() -> Result<Object, Raised> {
+    Python::attach(|py| match py.import("orjson").and_then(|orjson| orjson.getattr("loads")) {
+        Ok(loads) => {
+            let loads = loads.into_ptr();
+            ORJSON_LOADS.store(loads, Ordering::Release);
+            Ok(loads)
+        }
+        Err(error) => {
+            error.restore(py);
+            Err(Raised)
+        }
+    })
+}
+
+/// Makes a C entry that takes an event out of a safe function.
+macro_rules! entry {
+    ($name:ident, $method:ident) => {
+        unsafe extern "C" fn $name(object: Object, _: *mut c_void) -> Object {
+            // SAFETY: Python calls this with an event, which it keeps alive.
+            guard(|| unsafe { Ref::new(object) }.$method())
+        }
+    };
+}
+
+entry!(get_data, data);
+entry!(get_value, value);
+entry!(get_parse_error, parse_error);
+
+unsafe extern "C" fn get_torn(object: Object, _: *mut c_void) -> Object {
+    // SAFETY: as in `entry`.
+    let torn = unsafe { Ref::new(object) }.get().torn;
+    let shared = shared();
+    if torn { &shared.yes } else { &shared.no }.clone().into_ptr()
+}
+
+unsafe extern "C" fn get_replaced(object: Object, _: *mut c_void) -> Object {
+    // SAFETY: as in `entry`.
+    unsafe { ffi::PyLong_FromUnsignedLong(Ref::new(object).get().replaced.into()) }
+}
+
+unsafe extern "C" fn get_offset(object: Object, _: *mut c_void) -> Object {
+    // SAFETY: as in `entry`.
+    unsafe { ffi::PyLong_FromUnsignedLongLong(Ref::new(object).get().offset) }
+}
+
+unsafe extern "C" fn get_wire(object: Object, _: *mut c_void) -> Object {
+    // SAFETY: as in `entry`; null is None.
+    unsafe {
+        let wire = Ref::new(object).get().wire;
+        let wire = if wire.is_null() { ffi::Py_None() } else { wire };
+        Strong::borrowed(wire).into_ptr()
+    }
+}
+
+unsafe extern "C" fn json(object: Object, _: Object) -> Object {
+    // SAFETY: as in `entry`.
+    guard(|| unsafe { Ref::new(object) }.json())
+}
+
+unsafe extern "C" fn event_repr(object: Object) -> Object {
+    // SAFETY: as in `entry`.
+    let event = unsafe { Ref::new(object) };
+    guard_py(|py| Ok(event.repr(py)?.into_pyobject(py)?.into_any()))
+}
+
+unsafe extern "C" fn event_hash(object: Object) -> ffi::Py_hash_t {
+    // SAFETY: as in `entry`.
+    let event = unsafe { Ref::new(object) };
+    let mut hash = -1;
+    let done = guard_py(|py| {
+        hash = event.key(py)?.hash()?;
+        Ok(py.None().into_bound(py))
+    });
+    if done.is_null() {
+        return -1;
+    }
+    // SAFETY: the None that `guard_py` gave.
+    unsafe { ffi::Py_DECREF(done) };
+    hash
+}
+
+unsafe extern "C" fn event_compare(one: Object, other: Object, op: c_int) -> Object {
+    // SAFETY: both are live; only events, which cannot be subclassed, are looked into.
+    let same_type = unsafe { ffi::Py_TYPE(one) == ffi::Py_TYPE(other) };
+    if !same_type || !matches!(op, ffi::Py_EQ | ffi::Py_NE) {
+        // SAFETY: a live singleton.
+        return unsafe { Strong::borrowed(ffi::Py_NotImplemented()).into_ptr() };
+    }
+    // SAFETY: as in `entry`.
+    let (one, other) = unsafe { (Ref::new(one), Ref::new(other)) };
+    guard_py(|py| {
+        let equal = one.key(py)?.eq(other.key(py)?)?;
+        Ok(PyBool::new(py, equal == (op == ffi::Py_EQ)).to_owned().into_any())
+    })
+}
+
+unsafe extern "C" fn copy(object: Object, _: Object) -> Object {
+    // SAFETY: live; immutable, so it is its own copy.
+    unsafe { Strong::borrowed(object).into_ptr() }
+}
+
+unsafe extern "C" fn reduce(object: Object, _: Object) -> Object {
+    // SAFETY: as in `entry`.
+    let reference = unsafe { Ref::new(object) };
+    guard_py(|py| {
+        let event = reference.get();
+        let [kind, id, retry, raw, wire] =
+            [event.event, event.id, event.retry, event.raw, event.wire]
+                .map(|field| Ref::slot(py, field));
+        let restore = py.import("seamstream._backend")?.getattr("_restore_event")?;
+        let state = (kind, id, retry, raw, event.torn, event.replaced, event.offset, wire);
+        Ok((restore, state).into_pyobject(py)?.into_any())
+    })
+}
+
+/// Checks an argument's type; an instance of a subclass becomes one of the type itself.
+fn exact<'py, T: pyo3::PyTypeInfo>(
+    name: &str,
+    wanted: &str,
+    value: &Bound<'py, PyAny>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let py = value.py();
+    let kind = py.get_type::<T>();
+    if value.get_type().is(&kind) {
+        return Ok(value.clone());
+    }
+    if !value.is_instance(&kind)? || value.is_instance_of::<PyBool>() {
+        let given = value.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("{name} must be {wanted}, not {given}")));
+    }
+    // The type's own conversion, not one that the subclass may have changed.
+    if let Ok(text) = value.cast::<PyString>() {
+        // SAFETY: a live `str`; gives a new reference or null.
+        return unsafe {
+            Bound::from_owned_ptr_or_err(py, ffi::PyUnicode_FromObject(text.as_ptr()))
+        };
+    }
+    if let Ok(bytes) = value.cast::<PyBytes>() {
+        return Ok(PyBytes::new(py, bytes.as_bytes()).into_any());
+    }
+    py.get_type::<PyInt>().call_method1("__add__", (value, 0))
+}
+
+fn keywords<'py, const N: usize>(
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+    names: [&str; N],
+) -> PyResult<[Option<Bound<'py, PyAny>>; N]> {
+    if !args.is_empty() {
+        return Err(PyTypeError::new_err("Event() takes keyword arguments only"));
+    }
+    let mut found = [const { None }; N];
+    for (name, value) in kwargs.into_iter().flatten() {
+        let name = name.extract::<String>()?;
+        let Some(at) = names.iter().position(|known| *known == name) else {
+            let message = format!("Event() got an unexpected keyword argument '{name}'");
+            return Err(PyTypeError::new_err(message));
+        };
+        found[at] = Some(value);
+    }
+    Ok(found)
+}
+
+fn construct<'py>(
+    py: Python<'py>,
+    args: &Bound<'py, PyTuple>,
+    kwargs: Option<&Bound<'py, PyDict>>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let [data, event, id, retry, torn] =
+        keywords(args, kwargs, ["data", "event", "id", "retry", "torn"])?;
+    let data = data.ok_or_else(|| {
+        PyTypeError::new_err("Event() is missing the required keyword argument 'data'")
+    })?;
+    let raw = if data.is_instance_of::<PyString>() {
+        let text = exact::<PyString>("data", "str or bytes", &data)?;
+        // SAFETY: an exact `str`; gives a new reference or null (a lone surrogate).
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyUnicode_AsUTF8String(text.as_ptr()))? }
+    } else {
+        exact::<PyBytes>("data", "str or bytes", &data)?
+    };
+    let shared = shared();
+    let event = match event {
+        None => shared.message.clone(),
+        Some(event) if event.is_none() => shared.none.clone(),
+        Some(event) => Strong::from_bound(exact::<PyString>("event", "str or None", &event)?),
+    };
+    let id = match id {
+        None => shared.empty_text.clone(),
+        Some(id) => Strong::from_bound(exact::<PyString>("id", "str", &id)?),
+    };
+    let retry = match retry {
+        Some(retry) if !retry.is_none() => Some(exact::<PyInt>("retry", "int or None", &retry)?),
+        _ => None,
+    };
+    if let Some(retry) = &retry
+        && retry.lt(0)?
+    {
+        return Err(PyValueError::new_err("retry must be 0 or more milliseconds"));
+    }
+    let torn = match torn {
+        None => false,
+        Some(torn) => {
+            torn.cast::<PyBool>().map_err(|_| PyTypeError::new_err("torn must be bool"))?.is_true()
+        }
+    };
+    let replaced = count_replaced(raw.cast::<PyBytes>()?.as_bytes());
+    let raw = Strong::from_bound(raw);
+    build(py, event, id, retry, raw, torn, replaced, 0, None)
+}
+
+/// An event from its whole state; `retry` may be of any size.
+#[allow(clippy::too_many_arguments)]
+fn build<'py>(
+    py: Python<'py>,
+    event: Strong,
+    id: Strong,
+    retry: Option<Bound<'py, PyAny>>,
+    raw: Strong,
+    torn: bool,
+    replaced: u64,
+    offset: u64,
+    wire: Option<Strong>,
+) -> PyResult<Bound<'py, PyAny>> {
+    let parts = Parts { event, id, retry: None, raw, torn, replaced, offset, wire, context: None };
+    let made = new_event(shared(), parts).map_err(|Raised| PyErr::fetch(py))?;
+    if let Some(retry) = retry {
+        // SAFETY: a new event that nobody else has; None is replaced.
+        unsafe {
+            let slot = &raw mut (*made.as_ptr().cast::<Event>()).retry;
+            ffi::Py_DECREF(slot.replace(retry.into_ptr()));
+        }
+    }
+    Ok(made.bind(py))
+}
+
+unsafe extern "C" fn event_new(_: *mut ffi::PyTypeObject, args: Object, kwargs: Object) -> Object {
+    guard_py(|py| {
+        // SAFETY: Python calls this with a tuple, and a dict or null.
+        let (args, kwargs) = unsafe {
+            (Bound::from_borrowed_ptr(py, args), Bound::from_borrowed_ptr_or_opt(py, kwargs))
+        };
+        let kwargs = kwargs.as_ref().map(|kwargs| kwargs.cast::<PyDict>()).transpose()?;
+        construct(py, args.cast::<PyTuple>()?, kwargs)
+    })
+}
+
+type Any<'py> = Bound<'py, PyAny>;
+
+unsafe extern "C" fn restore(_: Object, args: Object) -> Object {
+    guard_py(|py| {
+        // SAFETY: Python calls this with a tuple.
+        let args = unsafe { Bound::from_borrowed_ptr(py, args) };
+        let (event, id, retry, raw, torn, replaced, offset, wire) =
+            args.extract::<(Any<'_>, Any<'_>, _, Any<'_>, bool, u64, u64, _)>()?;
+        let (retry, wire): (Option<Any<'_>>, Option<Any<'_>>) = (retry, wire);
+        let event = if event.is_none() {
+            event
+        } else {
+            exact::<PyString>("event", "str or None", &event)?
+        };
+        let retry = retry.map(|retry| exact::<PyInt>("retry", "int", &retry)).transpose()?;
+        let wire = wire.map(|wire| exact::<PyBytes>("wire", "bytes", &wire)).transpose()?;
+        build(
+            py,
+            Strong::from_bound(event),
+            Strong::from_bound(exact::<PyString>("id", "str", &id)?),
+            retry,
+            Strong::from_bound(exact::<PyBytes>("raw", "bytes", &raw)?),
+            torn,
+            replaced,
+            offset,
+            wire.map(Strong::from_bound),
+        )
+    })
+}
+
+fn member(name: &'static CStr, offset: usize, doc: &'static CStr) -> ffi::PyMemberDef {
+    ffi::PyMemberDef {
+        name: name.as_ptr(),
+        type_code: ffi::Py_T_OBJECT_EX,
+        offset: offset.cast_signed(),
+        flags: ffi::Py_READONLY,
+        doc: doc.as_ptr(),
+    }
+}
+
+fn getter(name: &'static CStr, get: ffi::getter, doc: &'static CStr) -> ffi::PyGetSetDef {
+    ffi::PyGetSetDef {
+        name: name.as_ptr(),
+        get: Some(get),
+        set: None,
+        doc: doc.as_ptr(),
+        closure: ptr::null_mut(),
+    }
+}
+
+pub(crate) fn method(
+    name: &'static CStr,
+    function: ffi::PyCFunction,
+    flags: c_int,
+    doc: &'static CStr,
+) -> ffi::PyMethodDef {
+    ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunction: function },
+        ml_flags: flags,
+        ml_doc: doc.as_ptr(),
+    }
+}
+
+/// Gives a table to a type for good, ended as C wants it.
+pub(crate) fn table<T>(mut rows: Vec<T>, end: T) -> *mut c_void {
+    rows.push(end);
+    Box::leak(rows.into_boxed_slice()).as_mut_ptr().cast()
+}
+
+/// A type made from slots.
+pub(crate) fn new_type(
+    py: Python<'_>,
+    name: &'static CStr,
+    size: usize,
+    flags: std::ffi::c_ulong,
+    slots: &[(c_int, *mut c_void)],
+) -> PyResult<Strong> {
+    let mut slots: Vec<_> =
+        slots.iter().map(|&(slot, pfunc)| ffi::PyType_Slot { slot, pfunc }).collect();
+    slots.push(ffi::PyType_Slot::default());
+    let mut spec = ffi::PyType_Spec {
+        name: name.as_ptr().cast::<c_char>(),
+        basicsize: c_int::try_from(size)?,
+        itemsize: 0,
+        flags: c_uint::try_from(ffi::Py_TPFLAGS_DEFAULT | flags)?,
+        slots: slots.as_mut_ptr(),
+    };
+    // SAFETY: the spec and its slots are valid during the call, which copies them; names, docs
+    // and tables live for good.
+    unsafe { Strong::owned(ffi::PyType_FromSpec(&raw mut spec)) }.map_err(|Raised| PyErr::fetch(py))
+}
+
+/// Nobody changes the type from now on.
+fn freeze(kind: &Strong) {
+    // SAFETY: a type that this module has made and not handed out.
+    unsafe {
+        let kind = kind.as_ptr().cast::<ffi::PyTypeObject>();
+        (*kind).tp_flags |= ffi::Py_TPFLAGS_IMMUTABLETYPE;
+        ffi::PyType_Modified(kind);
+    }
+}
+
+const DOC: &CStr = c"Event(*, data, event='message', id='', retry=None, torn=False)\n--\n\n\
+One event of an event stream. It is immutable.\n\n\
+Equality and hash are over `(event, raw, id, retry, torn)`. Pickles load on either backend;\n\
+`loads` is not part of them.\n\n\
+Args:\n    data: The payload; `str` is encoded as UTF-8.\n    event: The event type.\n    \
+id: The last event ID.\n    retry: The reconnection time in milliseconds, 0 or more.\n    \
+torn: Whether the stream ended inside this event.\n\n\
+Raises:\n    TypeError: An argument has the wrong type.\n    ValueError: `retry` is negative.\n    \
+UnicodeEncodeError: `data` is a `str` that UTF-8 cannot hold.\n";
+
+fn event_type(py: Python<'_>) -> PyResult<Strong> {
+    // SAFETY: all zeros is the end of each table.
+    let (no_member, no_getter, no_method) = unsafe {
+        (
+            std::mem::zeroed::<ffi::PyMemberDef>(),
+            std::mem::zeroed::<ffi::PyGetSetDef>(),
+            std::mem::zeroed::<ffi::PyMethodDef>(),
+        )
+    };
+    let members = vec![
+        member(
+            c"event",
+            offset_of!(Event, event),
+            c"Event type, `\"message\"` when the block named none.",
+        ),
+        member(
+            c"id",
+            offset_of!(Event, id),
+            c"Last event ID at the dispatch, from this block or an earlier one.",
+        ),
+        member(
+            c"retry",
+            offset_of!(Event, retry),
+            c"Reconnection time that this block set, in milliseconds, or None.",
+        ),
+        member(
+            c"raw",
+            offset_of!(Event, raw),
+            c"Payload exactly as sent: the data lines joined by LF.",
+        ),
+        member(
+            c"is_done",
+            offset_of!(Event, is_done),
+            c"Whether the payload is the sentinel `[DONE]`, white space around it ignored.",
+        ),
+    ];
+    let getters = vec![
+        getter(
+            c"data",
+            get_data,
+            c"The payload as text, with U+FFFD for its ill-formed parts.\n\nDecoded on first access.",
+        ),
+        getter(c"torn", get_torn, c"Whether the stream ended inside this event."),
+        getter(
+            c"replaced",
+            get_replaced,
+            c"How many U+FFFD decoding puts into the data, the event type and the id of this block; \
+              those that were sent do not count.",
+        ),
+        getter(
+            c"offset",
+            get_offset,
+            c"Absolute position in the stream of the first line that is neither empty nor a \
+              comment, in bytes.",
+        ),
+        getter(
+            c"parse_error",
+            get_parse_error,
+            c"What is wrong with a payload that should be JSON; None when nothing is.\n\n\
+              \"torn\" for a torn event. A payload that begins, after white space, with `{` or `[` \
+              and\nis not the sentinel should be JSON: \"syntax\" when it is not, \"loads\" when \
+              the decoder's\n`loads` raised something that is neither `ValueError` nor \
+              `RecursionError`. It never\nraises, parses on first access, and is cached.",
+        ),
+        getter(
+            c"value",
+            get_value,
+            c"The payload parsed as JSON, or `data` when it is not JSON or torn.\n\n\
+              Parses on every access.",
+        ),
+        getter(c"wire", get_wire, c"The whole block as it came, with `keep_wire`; else None."),
+    ];
+    let methods = vec![
+        method(
+            c"json",
+            json,
+            ffi::METH_NOARGS,
+            c"json($self, /)\n--\n\n\
+              Parse the payload as JSON, anew on every call.\n\n\
+              orjson on `raw`: RFC 8259, well-formed UTF-8, no NaN; integers beyond 64 bits become\n\
+              floats (`loads=json.loads` keeps them).\n\n\
+              Raises:\n    JSONDecodeError: The payload is not JSON: `loads` raised `ValueError` \
+              or\n        `RecursionError`, which is the cause. Its `offset` is within `raw`.\n    \
+              TornError: The stream ended inside this event.\n",
+        ),
+        method(c"__copy__", copy, ffi::METH_NOARGS, c"__copy__($self, /)\n--\n\n"),
+        method(c"__deepcopy__", copy, ffi::METH_O, c"__deepcopy__($self, memo, /)\n--\n\n"),
+        method(c"__reduce__", reduce, ffi::METH_NOARGS, c"__reduce__($self, /)\n--\n\n"),
+        method(
+            c"_restore",
+            restore,
+            ffi::METH_VARARGS | ffi::METH_CLASS,
+            c"_restore($type, event, id, retry, raw, torn, replaced, offset, wire, /)\n--\n\n\
+              Build an event from its whole state.",
+        ),
+    ];
+    let kind = new_type(
+        py,
+        c"seamstream.Event",
+        size_of::<Event>(),
+        0,
+        &[
+            (ffi::Py_tp_doc, DOC.as_ptr().cast_mut().cast()),
+            (ffi::Py_tp_members, table(members, no_member)),
+            (ffi::Py_tp_getset, table(getters, no_getter)),
+            (ffi::Py_tp_methods, table(methods, no_method)),
+            (ffi::Py_tp_new, event_new as *mut c_void),
+            (ffi::Py_tp_dealloc, event_dealloc as *mut c_void),
+            (ffi::Py_tp_repr, event_repr as *mut c_void),
+            (ffi::Py_tp_hash, event_hash as *mut c_void),
+            (ffi::Py_tp_richcompare, event_compare as *mut c_void),
+        ],
+    )?;
+    kind.bind(py).setattr("__match_args__", ("event", "data", "id", "retry"))?;
+    freeze(&kind);
+    Ok(kind)
+}
+
+/// Makes the types and the shared objects, and adds `Event`.
+pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    let py = module.py();
+    let context_type = new_type(
+        py,
+        c"seamstream._core.StreamContext",
+        size_of::<StreamContext>(),
+        ffi::Py_TPFLAGS_DISALLOW_INSTANTIATION,
+        &[(ffi::Py_tp_dealloc, context_dealloc as *mut c_void)],
+    )?;
+    let text = |text: &str| Strong::from_bound(PyString::intern(py, text).into_any());
+    let truth = |is: bool| Strong::from_bound(PyBool::new(py, is).to_owned().into_any());
+    let made = Shared {
+        event_type: event_type(py)?,
+        context_type,
+        message: text("message"),
+        empty_text: text(""),
+        empty_tuple: Strong::from_bound(PyTuple::empty(py).into_any()),
+        none: Strong::from_bound(py.None().into_bound(py)),
+        yes: truth(true),
+        no: truth(false),
+        names: WELL_KNOWN.iter().map(|&name| (name, text(name))).collect(),
+    };
+    module.add("Event", made.event_type.bind(py))?;
+    SHARED.set(made).map_err(|_| PyException::new_err("seamstream._core is loaded twice"))
+}

@@ -1,0 +1,397 @@
+//! The small kit for code that cannot afford the safe layer.
+//!
+//! `PyO3`'s layer costs about 38 ns an event and 20 ns a call where the whole budget
+//! is 50 and 105. What runs once for each event or chunk therefore talks to the C API
+//! itself, through what is here: an owned reference, a `bytes` object that grows in
+//! place, a list of new events, the view of a buffer, and the guard that no panic
+//! passes. Everything here runs with the GIL held.
+
+use crate::errors;
+use pyo3::ffi;
+use pyo3::prelude::*;
+use seamstream::{OutOfMemory, PayloadBuf};
+use std::mem::MaybeUninit;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::ptr::{self, NonNull};
+
+/// A reference, borrowed or owned as the context says.
+pub(crate) type Object = *mut ffi::PyObject;
+
+/// The error indicator is set.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Raised;
+
+/// An owned reference that is given back without asking who holds the GIL.
+pub(crate) struct Strong(NonNull<ffi::PyObject>);
+
+// SAFETY: only ever used with the GIL held, which this crate's entries are.
+unsafe impl Send for Strong {}
+// SAFETY: as above.
+unsafe impl Sync for Strong {}
+
+impl Strong {
+    /// Takes over a new reference; null means that an error is set.
+    ///
+    /// # Safety
+    /// `object` is null or a reference that the caller owns.
+    #[inline(always)]
+    pub unsafe fn owned(object: Object) -> Result<Self, Raised> {
+        NonNull::new(object).map(Strong).ok_or(Raised)
+    }
+
+    /// A second reference to `object`.
+    ///
+    /// # Safety
+    /// `object` is a live object.
+    #[inline(always)]
+    pub unsafe fn borrowed(object: Object) -> Self {
+        // SAFETY: the caller's promise.
+        unsafe {
+            ffi::Py_INCREF(object);
+            Strong(NonNull::new_unchecked(object))
+        }
+    }
+
+    #[inline(always)]
+    pub fn as_ptr(&self) -> Object {
+        self.0.as_ptr()
+    }
+
+    #[inline(always)]
+    pub fn into_ptr(self) -> Object {
+        let object = self.as_ptr();
+        std::mem::forget(self);
+        object
+    }
+
+    /// The object in the safe layer.
+    pub fn bind<'py>(&self, py: Python<'py>) -> Bound<'py, PyAny> {
+        // SAFETY: a live object, and `py` says that the GIL is held.
+        unsafe { Bound::from_borrowed_ptr(py, self.as_ptr()) }
+    }
+
+    /// The reference that the safe layer owned.
+    pub fn from_bound(object: Bound<'_, PyAny>) -> Self {
+        // SAFETY: `into_ptr` gives the reference away, and it is not null.
+        Strong(unsafe { NonNull::new_unchecked(object.into_ptr()) })
+    }
+}
+
+impl Clone for Strong {
+    #[inline(always)]
+    fn clone(&self) -> Self {
+        // SAFETY: what is owned is live.
+        unsafe { Strong::borrowed(self.as_ptr()) }
+    }
+}
+
+impl Drop for Strong {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: the reference is owned, and the GIL is held.
+        unsafe { ffi::Py_DECREF(self.as_ptr()) }
+    }
+}
+
+/// What an exact `bytes` object holds.
+///
+/// # Safety
+/// `bytes` is an exact `bytes` object that outlives the slice.
+#[inline(always)]
+pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
+    // SAFETY: the caller's promise; such an object never changes.
+    unsafe {
+        std::slice::from_raw_parts(
+            ffi::PyBytes_AS_STRING(bytes).cast::<u8>(),
+            ffi::Py_SIZE(bytes).unsigned_abs(),
+        )
+    }
+}
+
+/// A new `bytes` object.
+#[inline(always)]
+pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
+    // SAFETY: pointer and length are those of a slice, which is never longer than isize::MAX.
+    unsafe {
+        Strong::owned(ffi::PyBytes_FromStringAndSize(
+            bytes.as_ptr().cast(),
+            bytes.len().cast_signed(),
+        ))
+    }
+}
+
+/// A new `str`: UTF-8 with U+FFFD for each maximal subpart that is ill-formed.
+#[inline(always)]
+pub(crate) fn new_text(bytes: &[u8]) -> Result<Strong, Raised> {
+    // SAFETY: as in `new_bytes`; the handler's name is a C string.
+    unsafe {
+        Strong::owned(ffi::PyUnicode_DecodeUTF8(
+            bytes.as_ptr().cast(),
+            bytes.len().cast_signed(),
+            c"replace".as_ptr(),
+        ))
+    }
+}
+
+unsafe extern "C" {
+    /// Part of `CPython`'s API by its documentation, though not by its name.
+    fn _PyBytes_Resize(bytes: *mut Object, size: ffi::Py_ssize_t) -> std::ffi::c_int;
+}
+
+/// A `bytes` object of which nobody else knows yet, growing.
+///
+/// Doubling: amortized linear, and what is not written to costs no memory.
+pub(crate) struct BytesBuf {
+    /// Null, or an exact `bytes` object with one reference; its size is the capacity.
+    object: Object,
+    len: usize,
+}
+
+/// With the header, the largest block of Python's small-object allocator.
+const FIRST_CAPACITY: usize = 512 - 33;
+
+impl Default for BytesBuf {
+    #[inline(always)]
+    fn default() -> Self {
+        BytesBuf { object: ptr::null_mut(), len: 0 }
+    }
+}
+
+impl BytesBuf {
+    #[inline(always)]
+    fn capacity(&self) -> usize {
+        if self.object.is_null() {
+            return 0;
+        }
+        // SAFETY: not null, so a `bytes` object.
+        unsafe { ffi::Py_SIZE(self.object).unsigned_abs() }
+    }
+
+    #[cold]
+    fn grow(&mut self, wanted: usize) -> Result<(), OutOfMemory> {
+        let capacity = wanted.max(self.capacity().saturating_mul(2)).max(FIRST_CAPACITY);
+        let capacity = isize::try_from(capacity).map_err(|_| OutOfMemory)?;
+        // SAFETY: the object is exact, has one reference, and nobody else knows it. On
+        // failure it is freed and set to null; the error is told as `OutOfMemory`.
+        unsafe {
+            if self.object.is_null() {
+                self.object = ffi::PyBytes_FromStringAndSize(ptr::null(), capacity);
+            } else {
+                _PyBytes_Resize(&raw mut self.object, capacity);
+            }
+            if self.object.is_null() {
+                self.len = 0;
+                ffi::PyErr_Clear();
+                return Err(OutOfMemory);
+            }
+        }
+        Ok(())
+    }
+
+    /// The finished object.
+    pub fn into_bytes(mut self) -> Result<Strong, Raised> {
+        if self.len == 0 {
+            return new_bytes(&[]);
+        }
+        let mut object = std::mem::replace(&mut self.object, ptr::null_mut());
+        // SAFETY: as in `grow`; on failure the object is freed and the error set.
+        unsafe {
+            if ffi::Py_SIZE(object).unsigned_abs() != self.len {
+                _PyBytes_Resize(&raw mut object, self.len.cast_signed());
+            }
+            Strong::owned(object)
+        }
+    }
+}
+
+impl PayloadBuf for BytesBuf {
+    #[inline(always)]
+    fn extend(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory> {
+        self.reserve(bytes.len())?;
+        if !bytes.is_empty() {
+            // SAFETY: `reserve` has made room for so many bytes after `len`, and
+            // memory that nobody else knows cannot overlap `bytes`.
+            unsafe {
+                let data = ffi::PyBytes_AS_STRING(self.object).cast::<u8>().cast_mut();
+                ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(self.len), bytes.len());
+            }
+            self.len += bytes.len();
+        }
+        Ok(())
+    }
+
+    #[inline(always)]
+    fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        let wanted = self.len.checked_add(additional).ok_or(OutOfMemory)?;
+        if wanted > self.capacity() { self.grow(wanted) } else { Ok(()) }
+    }
+
+    #[inline(always)]
+    fn as_slice(&self) -> &[u8] {
+        if self.object.is_null() {
+            return &[];
+        }
+        // SAFETY: the first `len` bytes have been written.
+        unsafe {
+            std::slice::from_raw_parts(ffi::PyBytes_AS_STRING(self.object).cast::<u8>(), self.len)
+        }
+    }
+}
+
+impl Drop for BytesBuf {
+    #[inline(always)]
+    fn drop(&mut self) {
+        // SAFETY: owned, or null.
+        unsafe { ffi::Py_XDECREF(self.object) }
+    }
+}
+
+/// New objects on their way into a tuple; the first 64 need no memory of their own.
+pub(crate) struct Batch {
+    first: [MaybeUninit<Object>; 64],
+    len: usize,
+    more: Vec<Strong>,
+}
+
+impl Batch {
+    #[inline(always)]
+    pub fn new() -> Self {
+        Batch { first: [const { MaybeUninit::uninit() }; 64], len: 0, more: Vec::new() }
+    }
+
+    #[inline(always)]
+    pub fn push(&mut self, object: Strong) {
+        if let Some(slot) = self.first.get_mut(self.len) {
+            slot.write(object.into_ptr());
+            self.len += 1;
+        } else {
+            self.more.push(object);
+        }
+    }
+
+    pub fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    /// The tuple of what was pushed.
+    #[inline(always)]
+    pub fn into_tuple(mut self) -> Result<Strong, Raised> {
+        let len = self.len + self.more.len();
+        // SAFETY: the tuple is new and has room for `len`; each slot is filled once, with a
+        // reference that is given away, and the first `self.len` of `first` are written.
+        unsafe {
+            let tuple = Strong::owned(ffi::PyTuple_New(len.cast_signed()))?;
+            for (at, slot) in self.first[..self.len].iter().enumerate() {
+                ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at.cast_signed(), slot.assume_init());
+            }
+            for (at, object) in std::mem::take(&mut self.more).into_iter().enumerate() {
+                let at = (self.len + at).cast_signed();
+                ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at, object.into_ptr());
+            }
+            self.len = 0;
+            Ok(tuple)
+        }
+    }
+}
+
+impl Drop for Batch {
+    #[inline(always)]
+    fn drop(&mut self) {
+        for slot in &self.first[..self.len] {
+            // SAFETY: the first `len` slots hold references that are owned.
+            unsafe { ffi::Py_DECREF(slot.assume_init()) }
+        }
+    }
+}
+
+/// The bytes of any C-contiguous buffer, for as long as it is held.
+pub(crate) struct Chunk {
+    bytes: *const u8,
+    len: usize,
+    /// None for an exact `bytes` object, which needs no view.
+    view: Option<Box<ffi::Py_buffer>>,
+}
+
+impl Chunk {
+    /// # Safety
+    /// `object` is live and outlives the chunk.
+    #[inline(always)]
+    pub unsafe fn new(object: Object) -> Result<Self, Raised> {
+        // SAFETY: the caller's promise.
+        unsafe {
+            if ffi::PyBytes_CheckExact(object) != 0 {
+                let bytes = bytes_of(object);
+                return Ok(Chunk { bytes: bytes.as_ptr(), len: bytes.len(), view: None });
+            }
+            Self::view(object)
+        }
+    }
+
+    #[cold]
+    unsafe fn view(object: Object) -> Result<Self, Raised> {
+        // SAFETY: `object` is live; the view is filled before it is read, and released on drop.
+        unsafe {
+            if ffi::PyUnicode_Check(object) != 0 || ffi::PyObject_CheckBuffer(object) == 0 {
+                return Err(errors::not_bytes(object));
+            }
+            let mut view = Box::new(MaybeUninit::<ffi::Py_buffer>::zeroed().assume_init());
+            if ffi::PyObject_GetBuffer(object, &raw mut *view, ffi::PyBUF_SIMPLE) < 0 {
+                return Err(Raised);
+            }
+            let len = view.len.unsigned_abs();
+            Ok(Chunk { bytes: view.buf.cast(), len, view: Some(view) })
+        }
+    }
+
+    /// The bytes.
+    ///
+    /// Another thread may write to a buffer that is not `bytes` while it is read (shared
+    /// memory, say). No position is ever derived from two reads of one byte without a
+    /// check, so that gives wrong text at worst, as the writer asked for.
+    #[inline(always)]
+    pub fn bytes(&self) -> &[u8] {
+        if self.len == 0 {
+            return &[];
+        }
+        // SAFETY: the buffer's owner keeps so many bytes there until the release.
+        unsafe { std::slice::from_raw_parts(self.bytes, self.len) }
+    }
+}
+
+impl Drop for Chunk {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if let Some(view) = &mut self.view {
+            // SAFETY: filled by `PyObject_GetBuffer`, released once.
+            unsafe { ffi::PyBuffer_Release(&raw mut **view) }
+        }
+    }
+}
+
+/// Runs `body` behind a C entry: a panic becomes a `SeamstreamError`, null says so.
+#[inline(always)]
+pub(crate) fn guard(body: impl FnOnce() -> Result<Strong, Raised>) -> Object {
+    match catch_unwind(AssertUnwindSafe(body)) {
+        Ok(Ok(object)) => object.into_ptr(),
+        Ok(Err(Raised)) => ptr::null_mut(),
+        Err(panic) => {
+            // What the panic carries may itself panic when dropped.
+            std::mem::forget(panic);
+            errors::panicked();
+            ptr::null_mut()
+        }
+    }
+}
+
+/// As [`guard`], for what is written in the safe layer.
+pub(crate) fn guard_py(body: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>) -> Object {
+    guard(|| {
+        Python::attach(|py| match body(py) {
+            Ok(object) => Ok(Strong::from_bound(object)),
+            Err(error) => {
+                error.restore(py);
+                Err(Raised)
+            }
+        })
+    })
+}

@@ -1,0 +1,240 @@
+//! UTF-8 that belongs to a stream: characters cut by a chunk come out whole.
+//!
+//! WHATWG Encoding, "UTF-8 decoder": each maximal subpart of an ill-formed
+//! sequence becomes one U+FFFD. A sequence that a chunk cuts is held (three bytes
+//! at most) until the next chunk, or the end, decides it.
+
+use std::borrow::Cow;
+
+/// How many U+FFFD decoding puts into the text of `bytes`.
+///
+/// A U+FFFD that was sent (`EF BF BD`) does not count.
+#[must_use]
+pub fn count_replaced(bytes: &[u8]) -> u64 {
+    if simdutf8::basic::from_utf8(bytes).is_ok() {
+        return 0;
+    }
+    bytes.utf8_chunks().map(|chunk| u64::from(!chunk.invalid().is_empty())).sum()
+}
+
+/// Why a sequence is ill-formed, in the words of Python's codecs.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[non_exhaustive]
+pub enum Reason {
+    /// No character starts with this byte.
+    InvalidStart,
+    /// The byte after the sequence cannot continue it.
+    InvalidContinuation,
+    /// The stream ended inside the sequence.
+    UnexpectedEnd,
+}
+
+/// The first ill-formed sequence of a strict decoding.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct IllFormed {
+    /// Absolute, in bytes since the stream began.
+    pub offset: u64,
+    /// What is wrong.
+    pub reason: Reason,
+    bytes: [u8; 3],
+    len: u8,
+}
+
+impl IllFormed {
+    fn new(offset: u64, bytes: &[u8], at_end: bool) -> Self {
+        let mut copy = [0; 3];
+        let len = bytes.len().min(3);
+        copy[..len].copy_from_slice(&bytes[..len]);
+        let reason = match bytes.first() {
+            Some(0xc2..=0xf4) if at_end => Reason::UnexpectedEnd,
+            Some(0xc2..=0xf4) => Reason::InvalidContinuation,
+            _ => Reason::InvalidStart,
+        };
+        #[allow(clippy::cast_possible_truncation)] // three at most
+        IllFormed { offset, reason, bytes: copy, len: len as u8 }
+    }
+
+    /// The maximal subpart, one to three bytes.
+    #[must_use]
+    pub fn bytes(&self) -> &[u8] {
+        &self.bytes[..usize::from(self.len)]
+    }
+}
+
+/// What to do with ill-formed sequences.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Errors {
+    /// One U+FFFD for each maximal subpart.
+    Replace,
+    /// Fail.
+    Strict,
+}
+
+/// Decodes one stream, whatever the chunks.
+///
+/// # Examples
+/// ```
+/// use seamstream::utf8::{Errors, Utf8Decoder};
+/// let mut decoder = Utf8Decoder::new(Errors::Replace, false);
+/// assert_eq!(decoder.decode(b"\xf0\x9f", false).unwrap(), "");
+/// assert_eq!(decoder.decode(b"\x9a\x80", true).unwrap(), "🚀");
+/// ```
+#[derive(Clone, Debug)]
+pub struct Utf8Decoder {
+    errors: Errors,
+    skip_bom: bool,
+    /// Whether the first character is out, or the end was, so that no byte order mark can follow.
+    started: bool,
+    pending: [u8; 3],
+    pending_len: u8,
+    /// Bytes before `pending`.
+    consumed: u64,
+    replaced: u64,
+}
+
+impl Utf8Decoder {
+    /// A decoder at the start of a stream; `skip_bom` drops one byte order mark there.
+    #[must_use]
+    pub fn new(errors: Errors, skip_bom: bool) -> Self {
+        Utf8Decoder {
+            errors,
+            skip_bom,
+            started: false,
+            pending: [0; 3],
+            pending_len: 0,
+            consumed: 0,
+            replaced: 0,
+        }
+    }
+
+    /// The text that `input` completes; `last` says that nothing follows.
+    ///
+    /// # Errors
+    /// [`IllFormed`] under [`Errors::Strict`]; the decoder is then as before the call.
+    pub fn decode<'a>(&mut self, input: &'a [u8], last: bool) -> Result<Cow<'a, str>, IllFormed> {
+        let mut next = self.clone();
+        let mut text = next.take(input, last)?;
+        if next.skip_bom && !next.started && text.starts_with('\u{feff}') {
+            text = match text {
+                Cow::Borrowed(text) => Cow::Borrowed(&text['\u{feff}'.len_utf8()..]),
+                Cow::Owned(text) => Cow::Owned(text['\u{feff}'.len_utf8()..].to_owned()),
+            };
+        }
+        next.started |= next.consumed > 0 || last;
+        *self = next;
+        Ok(text)
+    }
+
+    fn take<'a>(&mut self, input: &'a [u8], last: bool) -> Result<Cow<'a, str>, IllFormed> {
+        let mut rest = input;
+        let mut head = String::new();
+        // The held sequence grows by one byte at a time until it is decided.
+        while self.pending_len > 0 {
+            let Some((&byte, after)) = rest.split_first() else {
+                break;
+            };
+            let mut sequence = [0; 4];
+            let len = usize::from(self.pending_len);
+            sequence[..len].copy_from_slice(&self.pending[..len]);
+            sequence[len] = byte;
+            match std::str::from_utf8(&sequence[..=len]) {
+                Ok(character) => {
+                    head.push_str(character);
+                    self.consumed += len as u64 + 1;
+                    self.pending_len = 0;
+                    rest = after;
+                }
+                Err(error) if error.error_len().is_none() => {
+                    self.pending[len] = byte;
+                    self.pending_len += 1;
+                    rest = after;
+                }
+                Err(_) => {
+                    self.replace(&sequence[..len], false)?;
+                    head.push('\u{fffd}');
+                    self.pending_len = 0;
+                }
+            }
+        }
+        if !last && self.pending_len > 0 {
+            return Ok(Cow::Owned(head));
+        }
+        if self.pending_len > 0 {
+            let (sequence, len) = (self.pending, usize::from(self.pending_len));
+            self.replace(&sequence[..len], true)?;
+            head.push('\u{fffd}');
+            self.pending_len = 0;
+        }
+        if let (true, Ok(text)) = (head.is_empty(), std::str::from_utf8(rest)) {
+            self.consumed += rest.len() as u64;
+            return Ok(Cow::Borrowed(text));
+        }
+        let mut chunks = rest.utf8_chunks().peekable();
+        while let Some(chunk) = chunks.next() {
+            head.push_str(chunk.valid());
+            self.consumed += chunk.valid().len() as u64;
+            let bad = chunk.invalid();
+            if bad.is_empty() {
+                continue;
+            }
+            let unfinished = chunks.peek().is_none()
+                && std::str::from_utf8(bad).is_err_and(|error| error.error_len().is_none());
+            if unfinished && !last {
+                self.pending[..bad.len()].copy_from_slice(bad);
+                #[allow(clippy::cast_possible_truncation)] // three at most
+                {
+                    self.pending_len = bad.len() as u8;
+                }
+            } else {
+                self.replace(bad, unfinished)?;
+                head.push('\u{fffd}');
+            }
+        }
+        Ok(Cow::Owned(head))
+    }
+
+    fn replace(&mut self, sequence: &[u8], at_end: bool) -> Result<(), IllFormed> {
+        if self.errors == Errors::Strict {
+            return Err(IllFormed::new(self.consumed, sequence, at_end));
+        }
+        self.consumed += sequence.len() as u64;
+        self.replaced += 1;
+        Ok(())
+    }
+
+    /// The bytes that are held, and whether the stream's first character is out.
+    #[must_use]
+    pub fn state(&self) -> (&[u8], bool) {
+        (&self.pending[..usize::from(self.pending_len)], self.started)
+    }
+
+    /// Goes on from what [`state`](Self::state) gave; offsets count from 0 again.
+    ///
+    /// False, and nothing changed, when `pending` is not the begin of a character.
+    pub fn set_state(&mut self, pending: &[u8], started: bool) -> bool {
+        let unfinished = pending.is_empty()
+            || std::str::from_utf8(pending)
+                .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
+        if unfinished {
+            self.pending[..pending.len()].copy_from_slice(pending);
+            #[allow(clippy::cast_possible_truncation)] // three at most
+            {
+                self.pending_len = pending.len() as u8;
+            }
+            self.started = started;
+            self.consumed = 0;
+        }
+        unfinished
+    }
+
+    /// A new stream.
+    pub fn reset(&mut self) {
+        *self = Self::new(self.errors, self.skip_bom);
+    }
+
+    /// How many U+FFFD were put into the text since the stream began.
+    #[must_use]
+    pub fn replaced(&self) -> u64 {
+        self.replaced
+    }
+}

@@ -1,0 +1,182 @@
+//! The event-stream vectors, at every cut, and what no vector can say.
+
+mod common;
+
+use common::{fragmentations, input, load};
+use seamstream::sse::{Block, Error, Flow, MAX_RETRY, Options, Sink, SseParser, is_done};
+use serde_json::{Value, json};
+use std::convert::Infallible;
+
+const OPTIONS: Options =
+    Options { max_event_bytes: 8 << 20, skip_oversize: false, keep_wire: false, flush_torn: false };
+
+/// Takes everything, decoded as the standard says.
+#[derive(Default, Debug, PartialEq, Clone)]
+struct Collector {
+    last_event_id: String,
+    events: Vec<Value>,
+    wires: Vec<Vec<u8>>,
+    torn: Option<Vec<u8>>,
+}
+
+impl Sink<Vec<u8>> for Collector {
+    type Error = Infallible;
+
+    fn commit_id(&mut self, id: &[u8]) -> Result<(), Infallible> {
+        self.last_event_id = String::from_utf8_lossy(id).into_owned();
+        Ok(())
+    }
+
+    fn event(&mut self, block: Block<'_, Vec<u8>>) -> Result<Flow, Infallible> {
+        if let Some(wire) = &block.wire {
+            self.wires.push(wire.as_slice().to_vec());
+        }
+        if block.torn {
+            self.torn = Some(block.payload.as_slice().to_vec());
+            return Ok(Flow::Continue);
+        }
+        let event = if block.event.is_empty() { b"message" } else { block.event };
+        self.events.push(json!({
+            "event": String::from_utf8_lossy(event),
+            "data": String::from_utf8_lossy(block.payload.as_slice()),
+            "id": self.last_event_id,
+            "retry": block.retry,
+        }));
+        Ok(Flow::Continue)
+    }
+}
+
+fn decode(
+    options: Options,
+    chunks: &[&[u8]],
+) -> (Collector, SseParser<Vec<u8>>, Option<Error<Infallible>>) {
+    let mut parser = SseParser::new(options);
+    let mut collector = Collector::default();
+    for chunk in chunks {
+        match parser.feed(chunk, &mut collector) {
+            Ok(used) => assert_eq!(used, chunk.len()),
+            Err(error) => return (collector, parser, Some(error)),
+        }
+    }
+    let error = parser.close(&mut collector).err();
+    (collector, parser, error)
+}
+
+#[test]
+fn vectors_hold_at_every_cut() {
+    for vector in load("sse") {
+        let bytes = input(&vector);
+        for chunks in fragmentations(&bytes) {
+            let (got, parser, error) = decode(OPTIONS, &chunks);
+            assert_eq!(error, None, "{}", vector["name"]);
+            assert_eq!(Value::from(got.events), vector["events"], "{}", vector["name"]);
+            assert_eq!(Value::from(got.last_event_id), vector["last_event_id"]);
+            assert_eq!(got.torn.is_some(), vector["torn"], "{}", vector["name"]);
+            assert_eq!(parser.stats().bytes, bytes.len() as u64);
+            if let Some(time) = vector["reconnection_time"].as_u64() {
+                assert_eq!(parser.reconnection_time_ms(), Some(time.min(MAX_RETRY)));
+            }
+        }
+    }
+}
+
+#[test]
+fn events_come_out_with_the_byte_that_completes_them() {
+    for vector in load("sse") {
+        let bytes = input(&vector);
+        let mut parser = SseParser::new(OPTIONS);
+        let mut collector = Collector::default();
+        let mut ready = Vec::new();
+        for (at, byte) in bytes.chunks(1).enumerate() {
+            parser.feed(byte, &mut collector).expect("no limit is near");
+            ready.resize(collector.events.len(), at as u64 + 1);
+        }
+        assert_eq!(Value::from(ready), vector["ready"], "{}", vector["name"]);
+    }
+}
+
+#[test]
+fn torn_tail_is_told_again_exactly_at_every_cut() {
+    for vector in load("sse") {
+        let bytes = input(&vector);
+        for keep_wire in [false, true] {
+            let whole = decode(Options { keep_wire, ..OPTIONS }, &[&bytes]);
+            if let Some(tail) = &whole.0.torn {
+                assert!(bytes.ends_with(tail), "{}", vector["name"]);
+            }
+            for chunks in fragmentations(&bytes) {
+                let cut = decode(Options { keep_wire, ..OPTIONS }, &chunks);
+                assert_eq!(cut.0, whole.0, "{}", vector["name"]);
+                assert_eq!(cut.1.stats(), whole.1.stats(), "{}", vector["name"]);
+            }
+        }
+    }
+}
+
+#[test]
+fn every_limit_fails_at_the_same_offset_at_every_cut() {
+    for vector in load("sse").iter().filter(|vector| input(vector).len() < 80) {
+        let bytes = input(vector);
+        for max_event_bytes in 1..24 {
+            for (skip_oversize, keep_wire) in
+                [(false, false), (false, true), (true, false), (true, true)]
+            {
+                let options = Options { max_event_bytes, skip_oversize, keep_wire, ..OPTIONS };
+                let whole = decode(options, &[&bytes]);
+                for chunks in fragmentations(&bytes) {
+                    let cut = decode(options, &chunks);
+                    let name = &vector["name"];
+                    assert_eq!(cut.2, whole.2, "{name} {options:?}");
+                    assert_eq!(cut.0, whole.0, "{name} {options:?}");
+                    assert_eq!(cut.1.stats(), whole.1.stats(), "{name} {options:?} {chunks:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn wires_are_the_blocks_as_they_came() {
+    let bytes = b": hi\r\ndata: a\r\nid: 1\r\n\r\n\n:x\ndata: b\n:y\n\r";
+    for chunks in fragmentations(bytes) {
+        let (got, ..) = decode(Options { keep_wire: true, ..OPTIONS }, &chunks);
+        // The LF after a dispatching CR is in no block: it may come later.
+        assert_eq!(got.wires[0], b": hi\r\ndata: a\r\nid: 1\r\n\r");
+        assert_eq!(got.wires[1], b":x\ndata: b\n:y\n\r");
+    }
+}
+
+/// Stops after each event, as a pull iterator does.
+struct OneByOne(usize);
+
+impl Sink<Vec<u8>> for OneByOne {
+    type Error = Infallible;
+
+    fn commit_id(&mut self, _: &[u8]) -> Result<(), Infallible> {
+        Ok(())
+    }
+
+    fn event(&mut self, _: Block<'_, Vec<u8>>) -> Result<Flow, Infallible> {
+        self.0 += 1;
+        Ok(Flow::Stop)
+    }
+}
+
+#[test]
+fn a_sink_that_stops_leaves_the_rest_of_the_chunk() {
+    let bytes = b"data: a\r\n\r\ndata: b\n\n\ndata: c";
+    let mut parser = SseParser::<Vec<u8>>::new(OPTIONS);
+    let mut sink = OneByOne(0);
+    let first = parser.feed(bytes, &mut sink).expect("well-formed");
+    assert_eq!((first, sink.0, parser.stats().bytes), (11, 1, 11));
+    let second = parser.feed(&bytes[11..], &mut sink).expect("well-formed");
+    assert_eq!((second, sink.0), (9, 2));
+    assert_eq!(parser.feed(&bytes[20..], &mut sink), Ok(8));
+    assert_eq!((parser.pending_bytes(), parser.at_boundary()), (7, false));
+}
+
+#[test]
+fn sentinel_is_the_whole_payload() {
+    assert!(is_done(b"[DONE]") && is_done(b" \t[DONE]\r\n"));
+    assert!(!is_done(b"[DONE] is a word") && !is_done(b"[done]") && !is_done(b""));
+}

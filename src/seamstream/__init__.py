@@ -1,0 +1,61 @@
+"""Put fragmented event streams together again, exactly.
+
+Bytes in, events out: feed an `SSEDecoder` the chunks as the transport hands them over and take
+the events as they complete. No I/O, no threads, no global mutable state.
+
+    decoder = seamstream.SSEDecoder()
+    for chunk in response.iter_bytes():
+        for event in decoder.feed(chunk):
+            print(event.event, event.data)
+    for event in decoder.close():
+        print("the stream ended inside an event:", event.raw)
+"""
+
+from __future__ import annotations
+
+from ._backend import Event, SSEDecoder, UTF8Decoder, backend
+from .errors import (
+    ContentTypeError,
+    DecodeError,
+    JSONDecodeError,
+    LimitExceededError,
+    SchemaError,
+    SeamstreamError,
+    StreamStateError,
+    TornError,
+    UTF8DecodeError,
+)
+from .limits import Limits
+from .stats import Stats
+
+__all__ = [
+    "ContentTypeError",
+    "DecodeError",
+    "Event",
+    "JSONDecodeError",
+    "LimitExceededError",
+    "Limits",
+    "SSEDecoder",
+    "SchemaError",
+    "SeamstreamError",
+    "Stats",
+    "StreamStateError",
+    "TornError",
+    "UTF8DecodeError",
+    "UTF8Decoder",
+    "__version__",
+    "backend",
+]
+
+__version__: str
+
+
+def __getattr__(name: str) -> str:
+    # Reading the metadata costs more than importing all the rest, and few programs ask.
+    if name == "__version__":
+        from importlib.metadata import version  # noqa: PLC0415
+
+        value = version("seamstream")
+        globals()["__version__"] = value
+        return value
+    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

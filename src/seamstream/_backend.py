@@ -1,0 +1,50 @@
+"""The only place that chooses between the compiled module and the reference.
+
+`SEAMSTREAM_BACKEND`, read once at import:
+
+* unset: the compiled module; the reference only where there is no compiled module at all. One
+  that is there but does not load is an error, never a quiet fallback to slow code.
+* `rust`: the compiled module or `ImportError`.
+* `reference`: plain Python.
+"""
+
+from __future__ import annotations
+
+import os
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, Literal
+
+__all__ = ["Event", "SSEDecoder", "UTF8Decoder", "_restore_event", "backend"]
+
+backend: Literal["rust", "reference"]
+
+if TYPE_CHECKING:
+    from ._core import Event, SSEDecoder, UTF8Decoder
+
+
+def _choose(wanted: str | None) -> Literal["rust", "reference"]:
+    if wanted == "reference":
+        return "reference"
+    if wanted not in (None, "rust"):
+        raise ImportError(f"SEAMSTREAM_BACKEND must be 'rust' or 'reference', not {wanted!r}")
+    try:
+        import_module(f"{__package__}._core")
+    except ModuleNotFoundError as error:
+        if wanted is None and error.name == f"{__package__}._core":
+            return "reference"
+        raise
+    return "rust"
+
+
+backend = _choose(os.environ.get("SEAMSTREAM_BACKEND"))
+
+if not TYPE_CHECKING:
+    if backend == "rust":
+        from ._core import Event, SSEDecoder, UTF8Decoder
+    else:
+        from ._reference import Event, SSEDecoder, UTF8Decoder
+
+
+def _restore_event(*state: Any) -> Event:
+    """Rebuild a pickled event, which may come from the other backend."""
+    return Event._restore(*state)

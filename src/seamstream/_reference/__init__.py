@@ -1,0 +1,12 @@
+"""The decoders in plain Python.
+
+They are the specification that can be run: the oracle of the tests, the baseline of the
+benchmarks, and what is used where there is no compiled module. They never import it.
+"""
+
+from __future__ import annotations
+
+from .sse import Event, SSEDecoder
+from .utf8 import UTF8Decoder
+
+__all__ = ["Event", "SSEDecoder", "UTF8Decoder"]

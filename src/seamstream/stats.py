@@ -1,0 +1,37 @@
+"""What a decoder has met so far."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+__all__ = ["Stats"]
+
+
+@dataclass(frozen=True, slots=True)
+class Stats:
+    """Count what an event stream held, in a snapshot that does not change.
+
+    The counts are the same for every fragmentation of the same bytes, and start again
+    at `reset()`.
+
+    Attributes:
+        bytes: Bytes consumed. After a `LimitExceededError`, its offset.
+        events: Events handed out, the torn one not included.
+        comments: Ended lines that start with a colon.
+        ignored_lines: Ended lines with a field name that the standard does not know.
+        invalid_fields: `retry` fields that are not ASCII digits, `id` fields with a NUL.
+        empty_blocks: Blocks with at least one field but no `data`, which give no event.
+        replaced: U+FFFD put in for ill-formed UTF-8, in all events and the torn one.
+        skipped: Blocks dropped because they outgrew the limit (`on_limit="skip"`).
+        torn: 1 if the stream ended inside an event and this was reported, else 0.
+    """
+
+    bytes: int = 0
+    events: int = 0
+    comments: int = 0
+    ignored_lines: int = 0
+    invalid_fields: int = 0
+    empty_blocks: int = 0
+    replaced: int = 0
+    skipped: int = 0
+    torn: int = 0

@@ -1,0 +1,92 @@
+"""What the decoders hold, and that they give it back.
+
+Each measurement runs in an interpreter of its own, on resident memory, since the compiled module
+does not allocate through the interpreter alone.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+from conftest import MODULES, Implementation
+from fragmentations import of_size
+from seamstream import Limits
+
+
+def test_event_of_64_mib_comes_out_right(implementation: Implementation) -> None:
+    line = bytes(range(0x20, 0x7F)) * 11 + "漢字🚀".encode()
+    lines = [b"%d:" % number + line for number in range((64 << 20) // len(line) + 1)]
+    payload = b"\n".join(lines)
+    assert len(payload) > 64 << 20
+    stream = b"id: 1\n" + b"".join(b"data: " + line + b"\n" for line in lines) + b"\n"
+    limits = Limits(max_event_bytes=len(stream) - 1)
+    for chunks in ([stream], of_size(stream, 65_521)):
+        decoder = implementation.SSEDecoder(limits=limits)
+        events: list[Any] = []
+        for chunk in chunks:
+            events += decoder.feed(chunk)
+        (event,) = events
+        assert event.raw == payload
+        assert (event.id, event.replaced, event.torn) == ("1", 0, False)
+        assert decoder.close() == ()
+
+
+def test_torn_event_of_16_mib_comes_out_right(implementation: Implementation) -> None:
+    lines = b"".join(b"data: %d\r\n: %d\r\nid: %d\r" % (n, n, n) for n in range(400_000))
+    assert len(lines) > 12 << 20
+    decoder = implementation.SSEDecoder(limits=Limits(max_event_bytes=16 << 20))
+    for chunk in of_size(lines, 10_007):
+        assert decoder.feed(chunk) == ()
+    assert decoder.pending_bytes == len(lines)
+    (event,) = decoder.close()
+    assert event.torn
+    assert event.raw == lines
+
+
+def test_idle_decoder_holds_next_to_nothing(
+    compiled: Implementation, run_python: Callable[..., str]
+) -> None:
+    fresh, used = map(float, run_python("idle_decoders.py", MODULES[compiled.name]).split())
+    assert fresh <= 256
+    assert used <= 256
+
+
+def test_open_block_is_held_at_most_twice(
+    implementation: Implementation, run_python: Callable[..., str]
+) -> None:
+    output = run_python("held_memory.py", MODULES[implementation.name])
+    rows = [line.split("\t") for line in output.split("\n") if line]
+    assert len(rows) == 40
+    for shape, keep_wire, pending, held in rows:
+        # The operating system counts in pages, here of up to 16 KiB.
+        page = 16_384 if int(pending) > 100_000 else 0
+        assert float(held) <= 2 * int(pending) + 1024 + page, (shape, keep_wire)
+    # At least the block itself must be there, or nothing was measured.
+    assert all(float(held) >= 0.5 * int(pending) for shape, _, pending, held in rows if shape)
+
+
+def test_comments_alone_retain_nothing(
+    implementation: Implementation, run_python: Callable[..., str]
+) -> None:
+    assert int(run_python("comments_only.py", MODULES[implementation.name])) <= 256 * 1024
+
+
+def test_large_event_in_small_chunks_is_not_copied_again_at_its_end(
+    implementation: Implementation, run_python: Callable[..., str]
+) -> None:
+    # The reference holds the block's bytes and reads the payload out of them at the end.
+    copies = {"rust": 2.2, "reference": 4.2}[implementation.name]
+    grown = int(run_python("peak_memory.py", MODULES[implementation.name]))
+    assert 1.0 <= grown / 8_000_000 <= copies
+
+
+def test_many_streams_leave_nothing_behind(
+    implementation: Implementation, run_python: Callable[..., str]
+) -> None:
+    """What one round leaks would be there hundreds of times."""
+    rounds = {"rust": 1500, "reference": 300}[implementation.name]
+    output = run_python("many_streams.py", MODULES[implementation.name], rounds)
+    blocks, resident = map(int, output.split())
+    assert blocks < rounds
+    assert resident <= 2 << 20
