@@ -1,7 +1,7 @@
 //! `SSEDecoder`: the state of one stream, and `feed`.
 
 use crate::errors;
-use crate::event::{self, Parts, Shared, method, new_event, shared};
+use crate::event::{self, Facts, Shared, method, new_event, new_retry, shared};
 use crate::pull;
 use crate::raw::{
     Batch, BytesBuf, Chunk, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text,
@@ -109,25 +109,20 @@ impl Maker<'_> {
         } else {
             self.name(block.event)?
         };
-        let parts = Parts {
-            event,
-            id: self.last_event_id.clone(),
-            retry: block.retry,
-            raw: finish(block.payload)?,
-            torn: block.torn,
-            replaced: block.replaced,
-            offset: block.offset,
-            wire: block.wire.map(finish).transpose()?,
-            context: self.context.cloned(),
-        };
-        new_event(self.shared, parts)
+        let raw = finish(block.payload)?;
+        let wire = block.wire.map(finish).transpose()?;
+        let retry = new_retry(self.shared, block.retry)?;
+        let facts = Facts { torn: block.torn, replaced: block.replaced, offset: block.offset };
+        let references = [event, self.last_event_id.clone(), retry, raw];
+        new_event(self.shared, references, [wire, self.context.cloned()], &facts)
     }
 }
 
 /// Takes all events of a chunk.
 struct All<'a> {
     maker: Maker<'a>,
-    batch: Batch,
+    /// Borrowed: it is too large to be moved about.
+    batch: &'a mut Batch,
 }
 
 impl Sink<BytesBuf> for All<'_> {
@@ -180,19 +175,17 @@ impl Inner {
     #[inline(always)]
     fn feed(&mut self, chunk: &[u8]) -> Result<Strong, Raised> {
         let (parser, maker) = parser_and_maker!(self);
-        let mut sink = All { maker, batch: Batch::new() };
-        let fed = parser.feed(chunk, &mut sink);
-        let batch = sink.batch;
-        match fed {
+        let mut batch = Batch::new();
+        match parser.feed(chunk, &mut All { maker, batch: &mut batch }) {
             Ok(_) if batch.is_empty() => Ok(shared().empty_tuple.clone()),
-            Ok(_) => batch.into_tuple(),
-            Err(error) => self.stopped(error, batch),
+            Ok(_) => batch.take_tuple(),
+            Err(error) => self.stopped(error, &mut batch),
         }
     }
 
     /// The parser cannot go on: nothing complete is lost, so events come before the error.
     #[cold]
-    fn stopped(&mut self, error: Error<Raised>, batch: Batch) -> Result<Strong, Raised> {
+    fn stopped(&mut self, error: Error<Raised>, batch: &mut Batch) -> Result<Strong, Raised> {
         let failure = self.fail(error);
         if batch.is_empty() {
             Python::attach(|py| failure.restore(py));
@@ -200,7 +193,7 @@ impl Inner {
         }
         self.state = State::Held;
         self.failure = Some(Box::new(failure));
-        batch.into_tuple()
+        batch.take_tuple()
     }
 
     #[cold]
@@ -250,12 +243,10 @@ impl Inner {
         self.state = State::Closed;
         self.closed_at_boundary = self.parser.at_boundary();
         let (parser, maker) = parser_and_maker!(self);
-        let mut sink = All { maker, batch: Batch::new() };
-        let closed = parser.close(&mut sink);
-        let batch = sink.batch;
-        match closed {
-            Ok(()) => batch.into_tuple(),
-            Err(error) => self.stopped(error, batch),
+        let mut batch = Batch::new();
+        match parser.close(&mut All { maker, batch: &mut batch }) {
+            Ok(()) => batch.take_tuple(),
+            Err(error) => self.stopped(error, &mut batch),
         }
     }
 
@@ -338,10 +329,13 @@ impl Inner {
     }
 
     /// Uses up what an iterator has left, unless there is an event or an error in it.
+    #[inline(always)]
     fn settle(&mut self) -> Result<(), Raised> {
-        if self.rest.owner == 0 {
-            return Ok(());
-        }
+        if self.rest.owner == 0 { Ok(()) } else { self.settle_rest() }
+    }
+
+    #[cold]
+    fn settle_rest(&mut self) -> Result<(), Raised> {
         if self.rest.ahead.is_none() {
             if let Some(event) = self.take_from_tuple() {
                 self.rest.ahead = Some(event);

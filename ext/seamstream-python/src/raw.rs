@@ -273,9 +273,9 @@ impl Batch {
         self.len == 0
     }
 
-    /// The tuple of what was pushed.
+    /// The tuple of what was pushed; the batch is empty then.
     #[inline(always)]
-    pub fn into_tuple(mut self) -> Result<Strong, Raised> {
+    pub fn take_tuple(&mut self) -> Result<Strong, Raised> {
         let len = self.len + self.more.len();
         // SAFETY: the tuple is new and has room for `len`; each slot is filled once, with a
         // reference that is given away, and the first `self.len` of `first` are written.
@@ -284,7 +284,7 @@ impl Batch {
             for (at, slot) in self.first[..self.len].iter().enumerate() {
                 ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at.cast_signed(), slot.assume_init());
             }
-            for (at, object) in std::mem::take(&mut self.more).into_iter().enumerate() {
+            for (at, object) in self.more.drain(..).enumerate() {
                 let at = (self.len + at).cast_signed();
                 ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at, object.into_ptr());
             }
@@ -297,6 +297,9 @@ impl Batch {
 impl Drop for Batch {
     #[inline(always)]
     fn drop(&mut self) {
+        if self.len == 0 {
+            return; // so that `more` is empty too
+        }
         for slot in &self.first[..self.len] {
             // SAFETY: the first `len` slots hold references that are owned.
             unsafe { ffi::Py_DECREF(slot.assume_init()) }

@@ -55,17 +55,20 @@ impl UTF8Decoder {
     /// Raises:
     ///     UTF8DecodeError: With `errors="strict"`, at the first ill-formed sequence. Nothing of
     ///         `data` is consumed then.
+    ///     StreamStateError: Another call is in this decoder.
     ///     TypeError: `data` is not bytes.
     #[pyo3(signature = (data, r#final=false))]
     fn decode<'py>(
-        &mut self,
+        slf: &Bound<'py, Self>,
         data: &Bound<'py, PyAny>,
         r#final: bool,
     ) -> PyResult<Bound<'py, PyString>> {
         let py = data.py();
+        // Before the view: making one may run code of `data`'s type.
+        let mut this = enter(slf)?;
         // SAFETY: `data` outlives the view.
         let chunk = unsafe { Chunk::new(data.as_ptr()) }.map_err(|Raised| PyErr::fetch(py))?;
-        let text = self.decoder.decode(chunk.bytes(), r#final);
+        let text = this.decoder.decode(chunk.bytes(), r#final);
         text.map(|text| PyString::new(py, &text)).map_err(|error| ill_formed(py, &error))
     }
 
@@ -80,19 +83,20 @@ impl UTF8Decoder {
     /// Raises:
     ///     TypeError: `state` is not a pair of bytes and int.
     ///     ValueError: Its bytes are not the begin of a character.
-    fn setstate(&mut self, state: &Bound<'_, PyAny>) -> PyResult<()> {
+    fn setstate(slf: &Bound<'_, Self>, state: &Bound<'_, PyAny>) -> PyResult<()> {
         let wrong = |_| PyTypeError::new_err("state must be what getstate() returned");
         let (pending, flag): (Bound<'_, PyBytes>, Bound<'_, PyInt>) =
             state.extract().map_err(wrong)?;
-        if self.decoder.set_state(pending.as_bytes(), flag.is_truthy()?) {
+        if enter(slf)?.decoder.set_state(pending.as_bytes(), flag.is_truthy()?) {
             return Ok(());
         }
         Err(PyValueError::new_err("state must hold the begin of one character, or nothing"))
     }
 
     /// Start on a new stream.
-    fn reset(&mut self) {
-        self.decoder.reset();
+    fn reset(slf: &Bound<'_, Self>) -> PyResult<()> {
+        enter(slf)?.decoder.reset();
+        Ok(())
     }
 
     /// How many U+FFFD stand for ill-formed sequences in what was decoded.
@@ -100,6 +104,11 @@ impl UTF8Decoder {
     fn replaced(&self) -> u64 {
         self.decoder.replaced()
     }
+}
+
+/// Lets one caller in.
+fn enter<'py>(decoder: &Bound<'py, UTF8Decoder>) -> PyResult<PyRefMut<'py, UTF8Decoder>> {
+    decoder.try_borrow_mut().map_err(|_| errors::busy(decoder.py()))
 }
 
 fn ill_formed(py: Python<'_>, error: &IllFormed) -> PyErr {

@@ -150,7 +150,11 @@ impl<E> From<OutOfMemory> for Error<E> {
 #[inline]
 #[must_use]
 pub fn is_done(payload: &[u8]) -> bool {
-    trim_json_whitespace(payload) == b"[DONE]"
+    // One look is enough for nearly every payload.
+    match payload.first() {
+        Some(b'[' | b' ' | b'\t' | &LF | &CR) => trim_json_whitespace(payload) == b"[DONE]",
+        _ => false,
+    }
 }
 
 /// `bytes` without the JSON white space (RFC 8259) at both ends.
@@ -951,6 +955,14 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                 pos = self.after_eol(eol);
                 continue;
             }
+            scanner.mark(pos);
+            if !WIRE && let Some(step) = self.plain_block(scanner, pos) {
+                match step? {
+                    Step::At(at) => pos = at,
+                    stop @ Step::Stop(_) => return Ok(stop),
+                }
+                continue;
+            }
             match self.block(scanner, pos)? {
                 Step::At(at) => pos = at,
                 stop @ Step::Stop(_) => return Ok(stop),
@@ -960,6 +972,47 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             }
         }
         Ok(Step::At(pos))
+    }
+
+    /// The shape of nearly every event: one data line with a value, then an empty line.
+    ///
+    /// None: it is another shape, and nothing has been done.
+    #[inline(always)]
+    fn plain_block<K: Kernel>(
+        &mut self,
+        scanner: &mut Scanner<'_, K>,
+        start: usize,
+    ) -> Option<Result<Step, Error<S::Error>>> {
+        let chunk = self.chunk;
+        let line = chunk[start..].strip_prefix(b"data: ")?;
+        let eol = scanner.next_eol(start)?;
+        let end = eol + 1;
+        // An empty line right there, by the same line end; CR alone is rare enough.
+        let (empty, after) = match (chunk[eol], chunk.get(end..)?) {
+            (LF, [LF, ..]) => (end, end + 1),
+            (CR, [LF, CR, LF, ..]) => (end + 1, end + 3),
+            _ => return None,
+        };
+        if empty > start + self.parser.options.max_event_bytes {
+            return None;
+        }
+        let payload = &line[..eol.checked_sub(start + 6)?];
+        let replaced = if scanner.high_until(eol) { count_replaced(payload) } else { 0 };
+        self.parser.stats.events += 1;
+        self.parser.stats.replaced += replaced;
+        let block = Block {
+            payload: Payload::Slice(payload),
+            event: b"",
+            retry: None,
+            replaced,
+            offset: self.parser.stats.bytes + start as u64,
+            wire: None,
+            torn: false,
+        };
+        Some(match self.sink.event(block) {
+            Ok(flow) => Ok(Step::new(flow, after)),
+            Err(error) => Err(self.sink_failed(after, error)),
+        })
     }
 
     /// The block that begins at `start`.
@@ -980,7 +1033,6 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             data_lines: 0,
             first_field: None,
         };
-        scanner.mark(start);
         let mut pos = start;
         while let Some(&first) = chunk.get(pos) {
             if is_eol(first) {
