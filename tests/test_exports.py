@@ -11,7 +11,8 @@ import seamstream
 from conftest import Implementation
 
 PUBLIC = {
-    *("SSEDecoder", "UTF8Decoder", "Event", "Limits", "Stats", "backend", "__version__"),
+    *("SSEDecoder", "JSONStreamDecoder", "UTF8Decoder", "Event", "Frame", "Limits"),
+    *("Stats", "JSONStats", "JSONErrorCounts", "backend", "__version__"),
     *("SeamstreamError", "DecodeError", "UTF8DecodeError", "JSONDecodeError", "SchemaError"),
     *("TornError", "LimitExceededError", "StreamStateError", "ContentTypeError"),
 }

@@ -13,7 +13,9 @@ the events as they complete. No I/O, no threads, no global mutable state.
 
 from __future__ import annotations
 
-from ._backend import Event, SSEDecoder, UTF8Decoder, backend
+import typing as _typing
+
+from ._backend import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder, backend
 from .errors import (
     ContentTypeError,
     DecodeError,
@@ -26,13 +28,17 @@ from .errors import (
     UTF8DecodeError,
 )
 from .limits import Limits
-from .stats import Stats
+from .stats import JSONErrorCounts, JSONStats, Stats
 
 __all__ = [
     "ContentTypeError",
     "DecodeError",
     "Event",
+    "Frame",
     "JSONDecodeError",
+    "JSONErrorCounts",
+    "JSONStats",
+    "JSONStreamDecoder",
     "LimitExceededError",
     "Limits",
     "SSEDecoder",
@@ -50,12 +56,14 @@ __all__ = [
 __version__: str
 
 
-def __getattr__(name: str) -> str:
-    # Reading the metadata costs more than importing all the rest, and few programs ask.
-    if name == "__version__":
-        from importlib.metadata import version  # noqa: PLC0415
+if not _typing.TYPE_CHECKING:  # a type checker would take every misspelt name for a string
 
-        value = version("seamstream")
-        globals()["__version__"] = value
-        return value
-    raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    def __getattr__(name: str) -> str:
+        # Reading the metadata costs more than importing all the rest, and few programs ask.
+        if name == "__version__":
+            from importlib.metadata import version  # noqa: PLC0415
+
+            value = version("seamstream")
+            globals()["__version__"] = value
+            return value
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")

@@ -12,14 +12,21 @@ from __future__ import annotations
 
 import os
 from importlib import import_module
-from typing import TYPE_CHECKING, Any, Literal
+from typing import TYPE_CHECKING, Any, Final, Literal
 
-__all__ = ["Event", "SSEDecoder", "UTF8Decoder", "_restore_event", "backend"]
-
-backend: Literal["rust", "reference"]
+__all__ = [
+    "Event",
+    "Frame",
+    "JSONStreamDecoder",
+    "SSEDecoder",
+    "UTF8Decoder",
+    "_restore_event",
+    "_restore_frame",
+    "backend",
+]
 
 if TYPE_CHECKING:
-    from ._core import Event, SSEDecoder, UTF8Decoder
+    from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
 
 
 def _choose(wanted: str | None) -> Literal["rust", "reference"]:
@@ -36,15 +43,20 @@ def _choose(wanted: str | None) -> Literal["rust", "reference"]:
     return "rust"
 
 
-backend = _choose(os.environ.get("SEAMSTREAM_BACKEND"))
+backend: Final = _choose(os.environ.get("SEAMSTREAM_BACKEND"))
 
 if not TYPE_CHECKING:
     if backend == "rust":
-        from ._core import Event, SSEDecoder, UTF8Decoder
+        from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
     else:
-        from ._reference import Event, SSEDecoder, UTF8Decoder
+        from ._reference import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
 
 
 def _restore_event(*state: Any) -> Event:
     """Rebuild a pickled event, which may come from the other backend."""
     return Event._restore(*state)
+
+
+def _restore_frame(*state: Any) -> Frame:
+    """Rebuild a pickled frame, which may come from the other backend."""
+    return Frame._restore(*state)

@@ -1,17 +1,17 @@
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
-from typing import Any, ClassVar, Final, Literal, final
+from typing import Any, Final, Literal, final
 
 from typing_extensions import Buffer, Self
 
 from .limits import Limits
-from .stats import Stats
+from .stats import JSONStats, Stats
 
 __version__: Final[str]
 build_profile: Final[str]
 
 @final
 class Event:
-    __match_args__: ClassVar[tuple[str, ...]]
+    __match_args__ = ("event", "data", "id", "retry")
 
     def __new__(
         cls,
@@ -96,6 +96,75 @@ class SSEDecoder:
     def at_boundary(self) -> bool: ...
     @property
     def stats(self) -> Stats: ...
+
+@final
+class Frame:
+    __match_args__ = ("raw", "kind")
+
+    def __new__(
+        cls,
+        *,
+        raw: bytes,
+        kind: Literal["syntax", "garbage", "separator", "truncated", "oversize"] | None = None,
+        torn: bool = False,
+    ) -> Self: ...
+    @property
+    def raw(self) -> bytes: ...
+    @property
+    def kind(
+        self,
+    ) -> Literal["syntax", "garbage", "separator", "truncated", "oversize"] | None: ...
+    @property
+    def torn(self) -> bool: ...
+    @property
+    def offset(self) -> int: ...
+    @property
+    def parse_error(
+        self,
+    ) -> Literal["syntax", "garbage", "separator", "truncated", "oversize", "torn"] | None: ...
+    @property
+    def value(self) -> Any: ...
+    def json(self) -> Any: ...
+    def __eq__(self, other: object, /) -> bool: ...
+    def __hash__(self) -> int: ...
+    def __copy__(self) -> Self: ...
+    def __deepcopy__(self, memo: Any, /) -> Self: ...
+    def __reduce__(self) -> tuple[Any, ...]: ...
+    @classmethod
+    def _restore(
+        cls,
+        raw: bytes,
+        kind: Literal["syntax", "garbage", "separator", "truncated", "oversize"] | None,
+        torn: bool,
+        offset: int,
+        /,
+    ) -> Self: ...
+
+@final
+class JSONStreamDecoder:
+    def __new__(
+        cls,
+        *,
+        framing: Literal["concatenated", "ndjson", "array", "json-seq"] = "concatenated",
+        limits: Limits = ...,
+        on_limit: Literal["error", "skip"] = "error",
+        loads: Callable[[bytes], Any] | None = None,
+    ) -> Self: ...
+    def feed(self, chunk: Buffer, /) -> tuple[Frame, ...]: ...
+    def close(self) -> tuple[Frame, ...]: ...
+    def iter(self, chunks: Iterable[Buffer], *, done: bytes | None = None) -> Iterator[Frame]: ...
+    def aiter(
+        self, chunks: AsyncIterable[Buffer], *, done: bytes | None = None
+    ) -> AsyncIterator[Frame]: ...
+    def reset(self) -> None: ...
+    @property
+    def pending_bytes(self) -> int: ...
+    @property
+    def at_boundary(self) -> bool: ...
+    @property
+    def array_closed(self) -> bool | None: ...
+    @property
+    def stats(self) -> JSONStats: ...
 
 @final
 class UTF8Decoder:

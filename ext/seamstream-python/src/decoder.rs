@@ -1,57 +1,29 @@
 //! `SSEDecoder`: the state of one stream, and `feed`.
 
-use crate::errors;
-use crate::event::{self, Facts, Shared, method, new_event, new_retry, shared};
+use crate::event::{self, Facts, Shared, new_event, new_retry, shared};
+use crate::machine::{Cell, Pulled, State, Stream};
 use crate::pull;
-use crate::raw::{
-    Batch, BytesBuf, Chunk, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text,
-};
+use crate::raw::{Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text};
+use crate::types::method;
+use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
 use seamstream::sse::{Block, Error, Flow, Options, Payload, Sink, SseParser};
-use std::cell::UnsafeCell;
+use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
-use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
 
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum State {
-    Open,
-    /// Events came out before an error; the next call raises it.
-    Held,
-    Failed,
-    Closed,
-}
-
-/// What an iterator has not taken yet of its chunk.
-#[derive(Default)]
-struct Rest {
-    /// The iterator; 0 when there is none.
-    owner: u64,
-    /// An exact `bytes` chunk, or the tuple of events of another buffer.
-    chunk: Option<Strong>,
-    /// What of it is used.
-    pos: usize,
-    /// The next event, when somebody had to look whether there is one.
-    ahead: Option<Strong>,
-}
-
-/// What is behind the busy flag.
-pub(crate) struct Inner {
+/// An event stream and what its events need.
+pub(crate) struct EventSource {
     parser: SseParser<BytesBuf>,
-    state: State,
     last_event_id: Strong,
     /// The event type seen last, which mostly is the next one too.
     last_name: Option<Strong>,
     /// Given to each event when there is a `loads`.
     context: Option<Strong>,
-    failure: Option<Box<PyErr>>,
-    rest: Rest,
-    closed_at_boundary: bool,
 }
 
 /// Makes events out of blocks.
@@ -161,246 +133,49 @@ impl Sink<BytesBuf> for One<'_> {
     }
 }
 
-/// The parser and what makes its events, borrowed apart.
-macro_rules! parser_and_maker {
-    ($inner:expr) => {{
-        let Inner { parser, last_event_id, last_name, context, .. } = $inner;
-        let maker = Maker { shared: shared(), last_event_id, last_name, context: context.as_ref() };
-        (parser, maker)
-    }};
+impl EventSource {
+    /// The parser and what makes its events, borrowed apart.
+    #[inline(always)]
+    fn apart(&mut self) -> (&mut SseParser<BytesBuf>, Maker<'_>) {
+        let EventSource { parser, last_event_id, last_name, context } = self;
+        (parser, Maker { shared: shared(), last_event_id, last_name, context: context.as_ref() })
+    }
 }
 
-impl Inner {
-    /// Feeds a chunk and gives its events as a tuple.
+impl Stream for EventSource {
     #[inline(always)]
-    fn feed(&mut self, chunk: &[u8]) -> Result<Strong, Raised> {
-        let (parser, maker) = parser_and_maker!(self);
-        let mut batch = Batch::new();
-        match parser.feed(chunk, &mut All { maker, batch: &mut batch }) {
-            Ok(_) if batch.is_empty() => Ok(shared().empty_tuple.clone()),
-            Ok(_) => batch.take_tuple(),
-            Err(error) => self.stopped(error, &mut batch),
-        }
+    fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>> {
+        let (parser, maker) = self.apart();
+        parser.feed(chunk, &mut All { maker, batch }).map(drop)
     }
 
-    /// The parser cannot go on: nothing complete is lost, so events come before the error.
-    #[cold]
-    fn stopped(&mut self, error: Error<Raised>, batch: &mut Batch) -> Result<Strong, Raised> {
-        let failure = self.fail(error);
-        if batch.is_empty() {
-            Python::attach(|py| failure.restore(py));
-            return Err(Raised);
-        }
-        self.state = State::Held;
-        self.failure = Some(Box::new(failure));
-        batch.take_tuple()
-    }
-
-    #[cold]
-    fn fail(&mut self, error: Error<Raised>) -> PyErr {
-        let limit = self.parser.options().max_event_bytes;
-        let failure = Python::attach(|py| errors::from_core(py, error, limit));
-        self.parser.abandon();
-        self.state = State::Failed;
-        failure
-    }
-
-    /// Raises what keeps the stream from going on.
     #[inline(always)]
-    fn check_open(&mut self) -> Result<(), Raised> {
-        if self.state == State::Open { Ok(()) } else { self.not_open() }
-    }
-
-    #[cold]
-    fn not_open(&mut self) -> Result<(), Raised> {
-        let failure = self.failure.take();
-        let closed = self.state == State::Closed;
-        if self.state == State::Held {
-            self.state = State::Failed;
-        }
-        Python::attach(|py| match failure {
-            Some(failure) => failure.restore(py),
-            None if closed => {
-                errors::state(py, "the decoder is closed; reset() opens it for a new connection")
-                    .restore(py);
-            }
-            None => {
-                errors::state(py, "the decoder has failed; reset() opens it for a new connection")
-                    .restore(py);
-            }
-        });
-        Err(Raised)
-    }
-
-    /// The end of the stream: a tuple of no or one event.
-    fn close(&mut self) -> Result<Strong, Raised> {
-        if self.state == State::Held {
-            self.not_open()?;
-        }
-        if self.state != State::Open {
-            return Ok(shared().empty_tuple.clone());
-        }
-        self.state = State::Closed;
-        self.closed_at_boundary = self.parser.at_boundary();
-        let (parser, maker) = parser_and_maker!(self);
-        let mut batch = Batch::new();
-        match parser.close(&mut All { maker, batch: &mut batch }) {
-            Ok(()) => batch.take_tuple(),
-            Err(error) => self.stopped(error, &mut batch),
-        }
-    }
-
-    /// Parses on in an iterator's chunk, to its next event.
-    #[inline(always)]
-    fn parse_rest(&mut self) -> Result<Option<Strong>, PyErr> {
-        let Some(chunk) = &self.rest.chunk else { return Ok(None) };
-        // SAFETY: `rest.chunk` is exact `bytes` here and stays until the busy flag is given
-        // back, which is after the slice's last use.
-        let bytes = unsafe { bytes_of(chunk.as_ptr()) };
-        let rest = &bytes[self.rest.pos..];
-        let (parser, maker) = parser_and_maker!(&mut *self);
+    fn feed_one(
+        &mut self,
+        chunk: &[u8],
+        _: &mut VecDeque<Strong>,
+    ) -> Result<(usize, Option<Strong>), Error<Raised>> {
+        let (parser, maker) = self.apart();
         let mut sink = One { maker, event: None };
-        let fed = parser.feed(rest, &mut sink);
-        let event = sink.event;
-        match fed {
-            Ok(used) => {
-                self.rest.pos += used;
-                if self.rest.pos == bytes.len() {
-                    self.rest = Rest::default();
-                }
-                Ok(event)
-            }
-            Err(error) => Err(self.fail(error)),
-        }
+        let used = parser.feed(chunk, &mut sink)?;
+        Ok((used, sink.event))
     }
 
-    /// Raises when another iterator than `owner` has events left.
-    #[inline(always)]
-    pub fn check_turn(&mut self, owner: u64) -> Result<(), Raised> {
-        if self.rest.owner == owner { Ok(()) } else { self.settle() }
+    fn close(&mut self, batch: &mut Batch) -> Result<(), Error<Raised>> {
+        let (parser, maker) = self.apart();
+        parser.close(&mut All { maker, batch })
     }
 
-    /// The next event of what iterator `owner` has in hand.
-    #[inline(always)]
-    pub fn next_of(&mut self, owner: u64) -> Result<Option<Strong>, Raised> {
-        if self.rest.owner != owner {
-            return Ok(None);
-        }
-        if let Some(event) = self.rest.ahead.take() {
-            if self.rest.chunk.is_none() {
-                self.rest = Rest::default();
-            }
-            return Ok(Some(event));
-        }
-        if let Some(event) = self.take_from_tuple() {
-            return Ok(Some(event));
-        }
-        if self.state == State::Held {
-            self.rest = Rest::default();
-            self.not_open()?;
-        }
-        self.parse_rest().map_err(|failure| {
-            self.rest = Rest::default();
-            Python::attach(|py| failure.restore(py));
-            Raised
-        })
+    fn abandon(&mut self) {
+        self.parser.abandon();
     }
 
-    /// The next of the events that were parsed on arrival. The tuple ends as no chunk.
-    #[inline(always)]
-    fn take_from_tuple(&mut self) -> Option<Strong> {
-        let chunk = self.rest.chunk.as_ref()?;
-        // SAFETY: a live object; a tuple's items are read within its size.
-        unsafe {
-            if ffi::PyTuple_CheckExact(chunk.as_ptr()) == 0 {
-                return None;
-            }
-            let at = self.rest.pos.cast_signed();
-            if at < ffi::PyTuple_GET_SIZE(chunk.as_ptr()) {
-                self.rest.pos += 1;
-                return Some(Strong::borrowed(ffi::PyTuple_GET_ITEM(chunk.as_ptr(), at)));
-            }
-        }
-        self.rest.chunk = None;
-        if self.state != State::Held {
-            self.rest = Rest::default();
-        }
-        None
+    fn max_event_bytes(&self) -> usize {
+        self.parser.options().max_event_bytes
     }
 
-    /// Uses up what an iterator has left, unless there is an event or an error in it.
-    #[inline(always)]
-    fn settle(&mut self) -> Result<(), Raised> {
-        if self.rest.owner == 0 { Ok(()) } else { self.settle_rest() }
-    }
-
-    #[cold]
-    fn settle_rest(&mut self) -> Result<(), Raised> {
-        if self.rest.ahead.is_none() {
-            if let Some(event) = self.take_from_tuple() {
-                self.rest.ahead = Some(event);
-            } else if self.state != State::Held {
-                let owner = self.rest.owner;
-                match self.parse_rest() {
-                    Ok(None) => return Ok(()),
-                    Ok(event) => {
-                        self.rest.ahead = event;
-                        self.rest.owner = owner;
-                    }
-                    Err(failure) => {
-                        self.rest.chunk = None;
-                        self.state = State::Held;
-                        self.failure = Some(Box::new(failure));
-                    }
-                }
-            }
-        }
-        Python::attach(|py| {
-            errors::state(py, "an iterator has events left in its chunk").restore(py);
-        });
-        Err(Raised)
-    }
-
-    /// Iterator `owner` goes away or is done: what it has left must not be lost in silence.
-    pub fn release(&mut self, owner: u64) {
-        if self.rest.owner == owner && self.settle().is_err() {
-            // SAFETY: an exception is set, and nobody is there to take it.
-            unsafe { ffi::PyErr_Clear() };
-            self.rest = Rest::default();
-            self.failure = None;
-            self.parser.abandon();
-            self.state = State::Failed;
-        }
-    }
-
-    /// Gives iterator `owner` its next chunk.
-    #[inline(always)]
-    pub fn take_chunk(&mut self, owner: u64, chunk: Strong) -> Result<(), Raised> {
-        self.settle()?;
-        self.check_open()?;
-        // SAFETY: a live object.
-        if unsafe { ffi::PyBytes_CheckExact(chunk.as_ptr()) } != 0 {
-            self.rest = Rest { owner, chunk: Some(chunk), pos: 0, ahead: None };
-            return Ok(());
-        }
-        // SAFETY: `chunk` outlives the view.
-        let view = unsafe { Chunk::new(chunk.as_ptr())? };
-        let events = self.feed(view.bytes())?;
-        self.rest = Rest { owner, chunk: Some(events), pos: 0, ahead: None };
-        Ok(())
-    }
-
-    /// The source of an iterator has ended.
-    pub fn end(&mut self) -> Result<Option<Strong>, Raised> {
-        self.settle()?;
-        let events = self.close()?;
-        // SAFETY: `close` gives a tuple.
-        unsafe {
-            if ffi::PyTuple_GET_SIZE(events.as_ptr()) == 0 {
-                return Ok(None);
-            }
-            Ok(Some(Strong::borrowed(ffi::PyTuple_GET_ITEM(events.as_ptr(), 0))))
-        }
+    fn at_boundary(&self) -> bool {
+        self.parser.at_boundary()
     }
 }
 
@@ -425,74 +200,16 @@ impl Inner {
 ///     TypeError: An argument has the wrong type.
 ///     ValueError: An argument names nothing that exists.
 #[pyclass(frozen, module = "seamstream")]
-pub(crate) struct SSEDecoder {
-    busy: AtomicBool,
-    inner: UnsafeCell<Inner>,
-}
-
-// SAFETY: `inner` is reached through `enter`, which lets one user in at a time.
-unsafe impl Sync for SSEDecoder {}
-// SAFETY: `Strong` and `SseParser` are used with the GIL held only.
-unsafe impl Send for SSEDecoder {}
-
-/// The one user of a decoder, until dropped.
-pub(crate) struct Entered<'a>(&'a SSEDecoder);
-
-impl Deref for Entered<'_> {
-    type Target = Inner;
-
-    #[inline(always)]
-    fn deref(&self) -> &Inner {
-        // SAFETY: the busy flag keeps all others out.
-        unsafe { &*self.0.inner.get() }
-    }
-}
-
-impl DerefMut for Entered<'_> {
-    #[inline(always)]
-    fn deref_mut(&mut self) -> &mut Inner {
-        // SAFETY: as above.
-        unsafe { &mut *self.0.inner.get() }
-    }
-}
-
-impl Drop for Entered<'_> {
-    #[inline(always)]
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            // Half-done work must not be gone on with.
-            self.state = State::Failed;
-            self.rest = Rest::default();
-            self.parser.abandon();
-        }
-        self.0.busy.store(false, Ordering::Release);
-    }
-}
+pub(crate) struct SSEDecoder(Cell<EventSource>);
 
 impl SSEDecoder {
-    /// Lets the caller in, or sets the exception that says who is in.
-    #[inline(always)]
-    pub fn enter(&self) -> Result<Entered<'_>, Raised> {
-        // With the GIL no two threads are here at once: a plain read and write is exact.
-        #[cfg(not(Py_GIL_DISABLED))]
-        let free = !self.busy.load(Ordering::Relaxed);
-        #[cfg(Py_GIL_DISABLED)]
-        let free = !self.busy.swap(true, Ordering::Acquire);
-        if !free {
-            return Err(Self::busy());
-        }
-        self.busy.store(true, Ordering::Relaxed);
-        Ok(Entered(self))
-    }
-
-    #[cold]
-    fn busy() -> Raised {
-        Python::attach(|py| errors::busy(py).restore(py));
-        Raised
-    }
-
-    fn enter_py(&self, py: Python<'_>) -> PyResult<Entered<'_>> {
-        self.enter().map_err(|Raised| PyErr::fetch(py))
+    /// What an iterator asks.
+    ///
+    /// # Safety
+    /// As for [`of`](Self::of).
+    unsafe fn pulled<'a>(object: Object) -> &'a dyn Pulled {
+        // SAFETY: the caller's promise.
+        unsafe { &Self::of(object).0 }
     }
 
     /// The decoder behind an object.
@@ -500,27 +217,27 @@ impl SSEDecoder {
     /// # Safety
     /// `object` is an `SSEDecoder` that stays alive as long as the reference.
     #[inline(always)]
-    pub unsafe fn of<'a>(object: Object) -> &'a SSEDecoder {
-        // SAFETY: the caller's promise; the GIL is held wherever objects are passed.
-        unsafe {
-            let py = Python::assume_attached();
-            let decoder = Bound::from_borrowed_ptr(py, object);
-            let decoder = ManuallyDrop::new(decoder);
-            // The count went up by one and the reference is not kept.
-            ffi::Py_DECREF(object);
-            let decoder: *const SSEDecoder = decoder.cast_unchecked::<SSEDecoder>().get();
-            &*decoder
-        }
+    unsafe fn of<'a>(object: Object) -> &'a SSEDecoder {
+        // SAFETY: the caller's promise.
+        unsafe { payload(object) }
     }
+}
 
-    #[inline(always)]
-    fn feed_object(&self, chunk: Object) -> Result<Strong, Raised> {
-        let mut inner = self.enter()?;
-        inner.settle()?;
-        inner.check_open()?;
-        // SAFETY: the caller of `feed` keeps its argument alive.
-        let chunk = unsafe { Chunk::new(chunk)? };
-        inner.feed(chunk.bytes())
+/// The Rust value of a frozen class.
+///
+/// # Safety
+/// `object` is of class `T` and stays alive as long as the reference.
+#[inline(always)]
+pub(crate) unsafe fn payload<'a, T>(object: Object) -> &'a T
+where
+    T: PyClass<Frozen = pyo3::pyclass::boolean_struct::True> + Sync,
+{
+    // SAFETY: the caller's promise; the GIL is held wherever objects are passed. The reference
+    // that `Bound` owns for a moment is never given back.
+    unsafe {
+        let object = Bound::from_owned_ptr(Python::assume_attached(), object);
+        let object = ManuallyDrop::new(object.cast_into_unchecked::<T>());
+        &*std::ptr::from_ref(object.get())
     }
 }
 
@@ -528,24 +245,23 @@ impl SSEDecoder {
 const TINY: usize = 16;
 
 unsafe extern "C" fn feed(decoder: Object, chunk: Object) -> Object {
-    // SAFETY: Python's method descriptor has checked `decoder`, and keeps both alive. The fast
-    // path runs no Python code, so nobody comes in between.
-    let decoder = unsafe {
-        let decoder = SSEDecoder::of(decoder);
-        if ffi::PyBytes_CheckExact(chunk) != 0
-            && ffi::Py_SIZE(chunk) <= TINY.cast_signed()
-            && !decoder.busy.load(Ordering::Acquire)
-        {
-            let inner = &mut *decoder.inner.get();
-            if inner.state == State::Open
-                && inner.rest.owner == 0
-                && inner.parser.feed_inside_data(bytes_of(chunk))
-            {
-                return shared().empty_tuple.clone().into_ptr();
-            }
-        }
-        decoder
+    // SAFETY: Python's method descriptor has checked `decoder`, and keeps both alive.
+    let (decoder, tiny) = unsafe {
+        let is_tiny =
+            ffi::PyBytes_CheckExact(chunk) != 0 && ffi::Py_SIZE(chunk) <= TINY.cast_signed();
+        (&SSEDecoder::of(decoder).0, is_tiny.then(|| bytes_of(chunk)))
     };
+    // Inside a data line there is nothing that could panic.
+    if let Some(bytes) = tiny
+        && let Ok(mut machine) = decoder.enter()
+        && machine.state == State::Open
+        && machine.is_free()
+        && machine.stream.parser.feed_inside_data(bytes)
+    {
+        return shared().empty_tuple.clone().into_ptr();
+    }
+    // SAFETY: what `enter` may have raised, the general path raises again.
+    unsafe { ffi::PyErr_Clear() };
     guard(|| decoder.feed_object(chunk))
 }
 
@@ -558,7 +274,7 @@ before it in the same chunk, they are returned, and the next call raises.\n    \
 StreamStateError: The decoder is closed, has failed, or is in use.\n    \
 TypeError: `chunk` is not bytes.\n    BufferError: `chunk` is not contiguous.\n";
 
-fn one_of(name: &str, value: &str, allowed: &[&str]) -> PyResult<()> {
+pub(crate) fn one_of(name: &str, value: &str, allowed: &[&str]) -> PyResult<()> {
     if allowed.contains(&value) {
         return Ok(());
     }
@@ -590,49 +306,20 @@ impl SSEDecoder {
         one_of("on_limit", on_limit, &["error", "skip"])?;
         one_of("on_torn", on_torn.unwrap_or("report"), &["report", "flush"])?;
         one_of("profile", profile, &["whatwg"])?;
-        let max_event_bytes = match limits.0 {
-            None => 8 << 20,
-            Some(limits) => {
-                let class = py.import("seamstream.limits")?.getattr("Limits")?;
-                if !limits.is_instance(&class)? {
-                    let given = limits.get_type().name()?;
-                    let message = format!("limits must be Limits, not {given}");
-                    return Err(PyTypeError::new_err(message));
-                }
-                limits.getattr("max_event_bytes")?.extract()?
-            }
-        };
-        let context = match loads {
-            None => None,
-            Some(loads) if loads.is_callable() => {
-                let context = event::new_context(Strong::from_bound(loads));
-                Some(context.map_err(|Raised| PyErr::fetch(py))?)
-            }
-            Some(loads) => {
-                let message =
-                    format!("loads must be callable or None, not {}", loads.get_type().name()?);
-                return Err(PyTypeError::new_err(message));
-            }
-        };
+        let (max_event_bytes, _) = limits_of(py, &limits)?;
+        let context = context_of(loads)?;
         let options = Options {
             max_event_bytes,
             skip_oversize: on_limit == "skip",
             keep_wire,
             flush_torn: on_torn == Some("flush"),
         };
-        Ok(SSEDecoder {
-            busy: AtomicBool::new(false),
-            inner: UnsafeCell::new(Inner {
-                parser: SseParser::new(options),
-                state: State::Open,
-                last_event_id: exact_text(&last_event_id)?,
-                last_name: None,
-                context,
-                failure: None,
-                rest: Rest::default(),
-                closed_at_boundary: false,
-            }),
-        })
+        Ok(SSEDecoder(Cell::new(EventSource {
+            parser: SseParser::new(options),
+            last_event_id: exact_text(&last_event_id)?,
+            last_name: None,
+            context,
+        })))
     }
 
     /// End the stream: give its unfinished event, if there is one.
@@ -644,9 +331,7 @@ impl SSEDecoder {
     ///     LimitExceededError: An error that `feed` held back.
     ///     StreamStateError: The decoder is in use.
     fn close<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let mut inner = self.enter_py(py)?;
-        let closed = inner.settle().and_then(|()| inner.close());
-        Ok(closed.map_err(|Raised| PyErr::fetch(py))?.bind(py))
+        self.0.close_py(py)
     }
 
     /// Start on a new connection.
@@ -660,24 +345,18 @@ impl SSEDecoder {
     #[pyo3(text_signature = "($self, last_event_id='')")]
     fn reset(&self, py: Python<'_>, last_event_id: Argument<'_>) -> PyResult<()> {
         let last_event_id = exact_text(&last_event_id)?;
-        let mut inner = self.enter_py(py)?;
+        let mut machine = self.0.enter_py(py)?;
+        let old = &mut machine.stream;
         // A context belongs to one connection.
-        let context = match &inner.context {
+        let context = match &old.context {
             None => None,
-            Some(old) => {
-                let new = event::new_context(event::loads(old));
-                Some(new.map_err(|Raised| PyErr::fetch(py))?)
-            }
+            Some(old) => Some(new_context(py, event::loads(old))?),
         };
-        inner.parser.reset();
-        inner.state = State::Open;
-        inner.last_event_id = last_event_id;
-        inner.context = context;
-        // Dropped when nobody is inside any more: it may run the caller's code.
-        let failure = inner.failure.take();
-        let rest = std::mem::take(&mut inner.rest);
-        drop(inner);
-        drop((failure, rest));
+        let parser = old.parser.renewed();
+        let last_name = old.last_name.take();
+        let old = machine.reopen(EventSource { parser, last_event_id, last_name, context });
+        drop(machine);
+        drop(old);
         Ok(())
     }
 
@@ -704,8 +383,8 @@ impl SSEDecoder {
         chunks: &Bound<'py, PyAny>,
         done: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().check_free(slf.py())?;
-        pull::iterator(slf, chunks, done)
+        slf.get().0.check_free(slf.py())?;
+        pull::iterator(slf.as_any(), SSEDecoder::pulled, chunks, done)
     }
 
     /// Pull events out of an async iterable of chunks: `iter`, for `async for`.
@@ -723,26 +402,26 @@ impl SSEDecoder {
         chunks: &Bound<'py, PyAny>,
         done: Option<Bound<'py, PyAny>>,
     ) -> PyResult<Bound<'py, PyAny>> {
-        slf.get().check_free(slf.py())?;
-        pull::async_iterator(slf, chunks, done)
+        slf.get().0.check_free(slf.py())?;
+        pull::async_iterator(slf.as_any(), SSEDecoder::pulled, chunks, done)
     }
 
     /// The last event ID that an empty line committed.
     #[getter]
     fn last_event_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.enter_py(py)?.last_event_id.bind(py))
+        Ok(self.0.enter_py(py)?.stream.last_event_id.bind(py))
     }
 
     /// The last `retry` of the stream in milliseconds, or None.
     #[getter]
     fn reconnection_time_ms(&self, py: Python<'_>) -> PyResult<Option<u64>> {
-        Ok(self.enter_py(py)?.parser.reconnection_time_ms())
+        Ok(self.0.enter_py(py)?.stream.parser.reconnection_time_ms())
     }
 
     /// Bytes of the open block, as they count against the limit.
     #[getter]
     fn pending_bytes(&self, py: Python<'_>) -> PyResult<usize> {
-        Ok(self.enter_py(py)?.parser.pending_bytes())
+        Ok(self.0.enter_py(py)?.stream.parser.pending_bytes())
     }
 
     /// Whether a comment may be written here without breaking an event.
@@ -751,18 +430,13 @@ impl SSEDecoder {
     /// block. After `close()` it stays as it was; after an error it is False.
     #[getter]
     fn at_boundary(&self, py: Python<'_>) -> PyResult<bool> {
-        let inner = self.enter_py(py)?;
-        Ok(match inner.state {
-            State::Open => inner.parser.at_boundary(),
-            State::Closed => inner.closed_at_boundary,
-            State::Held | State::Failed => false,
-        })
+        Ok(self.0.enter_py(py)?.at_boundary())
     }
 
     /// Counters since the stream began, as they stand now.
     #[getter]
     fn stats<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        let stats = self.enter_py(py)?.parser.stats();
+        let stats = self.0.enter_py(py)?.stream.parser.stats();
         py.import("seamstream.stats")?.getattr("Stats")?.call1((
             stats.bytes,
             stats.events,
@@ -778,34 +452,64 @@ impl SSEDecoder {
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
         // SAFETY: one pointer is read; traversal runs with the GIL held and changes nothing.
-        let context = unsafe { (*self.inner.get()).context.as_ref() };
-        if let Some(loads) = context.and_then(event::sole_loads) {
-            // SAFETY: a live object; the reference that is made of it is not given back.
-            let loads = unsafe {
-                ManuallyDrop::new(Bound::from_owned_ptr(Python::assume_attached(), loads).unbind())
-            };
-            visit.call(&*loads)?;
-        }
-        Ok(())
+        show_loads(unsafe { self.0.peek() }.context.as_ref(), &visit)
     }
 
     fn __clear__(&self) {
-        if let Ok(inner) = self.enter()
-            && let Some(context) = &inner.context
+        if let Ok(machine) = self.0.enter()
+            && let Some(context) = &machine.stream.context
         {
             event::clear_loads(context);
         }
     }
 }
 
-impl SSEDecoder {
-    fn check_free(&self, py: Python<'_>) -> PyResult<()> {
-        self.enter_py(py)?.settle().map_err(|Raised| PyErr::fetch(py))
+/// Shows the `loads` of a decoder to the garbage collector.
+pub(crate) fn show_loads(
+    context: Option<&Strong>,
+    visit: &PyVisit<'_>,
+) -> Result<(), PyTraverseError> {
+    let Some(loads) = context.and_then(event::sole_loads) else { return Ok(()) };
+    // SAFETY: a live object; the reference that is made of it is not given back.
+    let loads = unsafe {
+        ManuallyDrop::new(Bound::from_owned_ptr(Python::assume_attached(), loads).unbind())
+    };
+    visit.call(&*loads)
+}
+
+/// The context for a decoder's `loads`.
+pub(crate) fn new_context(py: Python<'_>, loads: Strong) -> PyResult<Strong> {
+    event::new_context(loads).map_err(|Raised| PyErr::fetch(py))
+}
+
+/// The context for the argument `loads`, if there is one.
+pub(crate) fn context_of(loads: Option<Bound<'_, PyAny>>) -> PyResult<Option<Strong>> {
+    match loads {
+        None => Ok(None),
+        Some(loads) if loads.is_callable() => {
+            let py = loads.py();
+            new_context(py, Strong::from_bound(loads)).map(Some)
+        }
+        Some(loads) => {
+            let name = loads.get_type().name()?;
+            Err(PyTypeError::new_err(format!("loads must be callable or None, not {name}")))
+        }
     }
 }
 
+/// The argument `limits`; `Limits()` when it is not given.
+pub(crate) fn limits_of(py: Python<'_>, limits: &Argument<'_>) -> PyResult<(usize, usize)> {
+    let Some(limits) = &limits.0 else { return Ok((8 << 20, 1024)) };
+    let class = py.import("seamstream.limits")?.getattr("Limits")?;
+    if !limits.is_instance(&class)? {
+        let given = limits.get_type().name()?;
+        return Err(PyTypeError::new_err(format!("limits must be Limits, not {given}")));
+    }
+    Ok((limits.getattr("max_event_bytes")?.extract()?, limits.getattr("max_depth")?.extract()?))
+}
+
 /// An argument with a default that is no Rust value; None, when given, is a value like any other.
-struct Argument<'py>(Option<Bound<'py, PyAny>>);
+pub(crate) struct Argument<'py>(pub Option<Bound<'py, PyAny>>);
 
 impl<'a, 'py> FromPyObject<'a, 'py> for Argument<'py> {
     type Error = PyErr;
@@ -829,8 +533,8 @@ fn exact_text(argument: &Argument<'_>) -> PyResult<Strong> {
 /// Panics while the decoder is in use, as a fault in the parser would.
 pub(crate) fn provoke_panic(decoder: &Bound<'_, SSEDecoder>) -> PyResult<()> {
     let object = guard(|| {
-        let inner = decoder.get().enter()?;
-        assert!(inner.parser.options().max_event_bytes == 0, "provoked by a test");
+        let machine = decoder.get().0.enter()?;
+        assert!(machine.stream.max_event_bytes() == 0, "provoked by a test");
         Ok(shared().empty_tuple.clone())
     });
     if object.is_null() {
@@ -841,15 +545,21 @@ pub(crate) fn provoke_panic(decoder: &Bound<'_, SSEDecoder>) -> PyResult<()> {
     Ok(())
 }
 
-/// Gives `SSEDecoder` its `feed`, past the safe layer.
-pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
-    let py = module.py();
-    let kind = py.get_type::<SSEDecoder>();
-    let definition = Box::leak(Box::new(method(c"feed", feed, ffi::METH_O, FEED_DOC)));
+/// Gives a decoder its `feed`, past the safe layer.
+pub(crate) fn add_feed<T: pyo3::PyTypeInfo>(
+    py: Python<'_>,
+    feed: ffi::PyCFunction,
+    doc: &'static CStr,
+) -> PyResult<()> {
+    let kind = py.get_type::<T>();
+    let definition = Box::leak(Box::new(method(c"feed", feed, ffi::METH_O, doc)));
     // SAFETY: the type is live and the definition lives for good.
     let feed = unsafe {
         Bound::from_owned_ptr_or_err(py, ffi::PyDescr_NewMethod(kind.as_type_ptr(), definition))?
     };
-    kind.setattr("feed", feed)?;
-    Ok(())
+    kind.setattr("feed", feed)
+}
+
+pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
+    add_feed::<SSEDecoder>(module.py(), feed, FEED_DOC)
 }

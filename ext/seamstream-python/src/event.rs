@@ -4,19 +4,19 @@
 //! is no GC header: an event refers to exact `str`, `bytes`, `int`, `bool` and None, and to
 //! the stream context, which refers neither to events nor to the decoder.
 
-use crate::errors;
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
+use crate::types::{freeze, getter, member, method, new_type, table};
+use crate::value::{Text, raise_torn};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 use seamstream::sse::{is_done, trim_json_whitespace};
 use seamstream::utf8::count_replaced;
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicPtr, Ordering};
 
 /// How much of the data `repr` shows, in characters.
 const REPR_CHARACTERS: usize = 80;
@@ -69,17 +69,16 @@ pub(crate) struct Shared {
     pub message: Strong,
     pub empty_text: Strong,
     pub empty_tuple: Strong,
-    none: Strong,
+    pub none: Strong,
     yes: Strong,
     no: Strong,
     /// Event types that the big APIs send, so that they cost no new `str`.
     names: Vec<(&'static str, Strong)>,
+    /// The kinds of error frames, as `seamstream::json_stream::Kind` has them.
+    pub kinds: [Strong; 5],
 }
 
 static SHARED: OnceLock<Shared> = OnceLock::new();
-
-/// `orjson.loads`, from the first parse on.
-static ORJSON_LOADS: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
 
 const WELL_KNOWN: [&str; 24] = [
     "message",
@@ -177,6 +176,19 @@ pub(crate) fn new_context(loads: Strong) -> Result<Strong, Raised> {
     }
 }
 
+/// The `loads` of a context, or null when there is none.
+///
+/// # Safety
+/// `context` is null or a live context.
+#[inline(always)]
+pub(crate) unsafe fn loads_of(context: Object) -> Object {
+    if context.is_null() {
+        return ptr::null_mut();
+    }
+    // SAFETY: the caller's promise.
+    unsafe { (*context.cast::<StreamContext>()).loads }
+}
+
 /// `loads`, if nobody but the caller has this context: what a garbage collector may be told.
 pub(crate) fn sole_loads(context: &Strong) -> Option<Object> {
     // SAFETY: a live context.
@@ -188,8 +200,8 @@ pub(crate) fn sole_loads(context: &Strong) -> Option<Object> {
 
 /// The `loads` of a context.
 pub(crate) fn loads(context: &Strong) -> Strong {
-    // SAFETY: a live context.
-    unsafe { Strong::borrowed((*context.as_ptr().cast::<StreamContext>()).loads) }
+    // SAFETY: a live context, which has a `loads`.
+    unsafe { Strong::borrowed(loads_of(context.as_ptr())) }
 }
 
 /// Breaks a cycle through `loads`, for the garbage collector.
@@ -305,11 +317,6 @@ impl Ref {
         unsafe { &*self.0 }
     }
 
-    fn raw(&self) -> &[u8] {
-        // SAFETY: an event's payload is exact `bytes`.
-        unsafe { bytes_of(self.get().raw) }
-    }
-
     fn slot<'py>(py: Python<'py>, field: Object) -> Bound<'py, PyAny> {
         // SAFETY: the callers' slots hold live objects, or null for none.
         unsafe { Bound::from_borrowed_ptr_or_opt(py, field) }
@@ -319,7 +326,7 @@ impl Ref {
     /// The payload as text, made once.
     fn data(self) -> Result<Strong, Raised> {
         if self.get().data.is_null() {
-            let text = new_text(self.raw())?;
+            let text = new_text(self.text().raw())?;
             // SAFETY: the slot is null, so nothing is lost; the GIL is held.
             unsafe { (*self.0).data = text.into_ptr() };
         }
@@ -327,70 +334,31 @@ impl Ref {
         Ok(unsafe { Strong::borrowed(self.get().data) })
     }
 
-    /// Calls the parser on the payload; its own exception is set on failure.
+    /// The payload and its parser.
     #[inline(always)]
-    fn parse(self) -> Result<Strong, Raised> {
-        let context = self.get().context.cast::<StreamContext>();
-        // SAFETY: a context is null or live, `loads` and `raw` are live.
-        unsafe {
-            let loads = if context.is_null() { orjson_loads()? } else { (*context).loads };
-            Strong::owned(ffi::PyObject_CallOneArg(loads, self.get().raw))
-        }
-    }
-
-    /// Whether a parser's exception says that the payload is not JSON.
-    fn is_refusal() -> bool {
-        // SAFETY: an exception is set.
-        unsafe {
-            ffi::PyErr_ExceptionMatches(ffi::PyExc_ValueError) != 0
-                || ffi::PyErr_ExceptionMatches(ffi::PyExc_RecursionError) != 0
-        }
+    fn text(&self) -> Text {
+        let event = self.get();
+        // SAFETY: an event's payload is exact `bytes`, and its context null or live.
+        unsafe { Text::new(event.raw, loads_of(event.context)) }
     }
 
     /// What `json` raises: there is no payload, or the parser's exception is set.
     #[cold]
     fn json_failure(self) -> Result<Strong, Raised> {
         if self.get().torn {
-            let offset = self.get().offset;
-            Python::attach(|py| errors::new(py, "TornError", (offset,)).restore(py));
-        } else if Self::is_refusal() {
-            Python::attach(|py| self.refused(py).restore(py));
+            raise_torn(self.get().offset);
+        } else {
+            self.text().explain_refusal();
         }
         Err(Raised)
-    }
-
-    /// The exception that is set, as the one that users of the library see.
-    fn refused(self, py: Python<'_>) -> PyErr {
-        let cause = PyErr::fetch(py);
-        let value = cause.value(py);
-        let offset = self.fault_offset(value.getattr("pos").ok());
-        // The message of a caller's function may hold payload text; orjson's does not.
-        let message = if self.get().context.is_null() {
-            value.getattr("msg").and_then(|msg| msg.extract()).unwrap_or("not JSON".to_owned())
-        } else {
-            "loads refused the payload".to_owned()
-        };
-        let error = errors::new(py, "JSONDecodeError", (message, offset));
-        error.set_cause(py, Some(cause));
-        error
-    }
-
-    /// A parser's position, in characters, as bytes of the payload.
-    fn fault_offset(self, position: Option<Bound<'_, PyAny>>) -> usize {
-        let text = match std::str::from_utf8(self.raw()) {
-            Ok(text) => text,
-            Err(error) => return error.valid_up_to(),
-        };
-        let characters = position.and_then(|at| at.extract::<usize>().ok()).unwrap_or(0);
-        text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
     }
 
     fn value(self) -> Result<Strong, Raised> {
         if self.get().torn {
             return self.data();
         }
-        self.parse().or_else(|Raised| {
-            if !Self::is_refusal() {
+        self.text().parse().or_else(|Raised| {
+            if !Text::is_refusal() {
                 return Err(Raised);
             }
             // SAFETY: an exception is set, and it is not wanted.
@@ -415,14 +383,15 @@ impl Ref {
     }
 
     fn find_parse_error(self) -> Result<u8, Raised> {
-        let payload = trim_json_whitespace(self.raw());
+        let text = self.text();
+        let payload = trim_json_whitespace(text.raw());
         if !matches!(payload.first(), Some(b'{' | b'[')) || payload == b"[DONE]" {
             return Ok(NOTHING);
         }
-        if self.parse().is_ok() {
+        if self.text().parse().is_ok() {
             return Ok(NOTHING);
         }
-        let found = if Self::is_refusal() { SYNTAX } else { LOADS };
+        let found = if Text::is_refusal() { SYNTAX } else { LOADS };
         // Not what ends a program: KeyboardInterrupt, say.
         // SAFETY: an exception is set; cleared when it is an `Exception`.
         unsafe {
@@ -456,28 +425,6 @@ impl Ref {
             if event.torn { ", torn=True" } else { "" },
         ))
     }
-}
-
-/// `orjson.loads`, borrowed for good.
-#[inline(always)]
-fn orjson_loads() -> Result<Object, Raised> {
-    let loads = ORJSON_LOADS.load(Ordering::Acquire);
-    if loads.is_null() { import_orjson() } else { Ok(loads) }
-}
-
-#[cold]
-fn import_orjson() -> Result<Object, Raised> {
-    Python::attach(|py| match py.import("orjson").and_then(|orjson| orjson.getattr("loads")) {
-        Ok(loads) => {
-            let loads = loads.into_ptr();
-            ORJSON_LOADS.store(loads, Ordering::Release);
-            Ok(loads)
-        }
-        Err(error) => {
-            error.restore(py);
-            Err(Raised)
-        }
-    })
 }
 
 /// Makes a C entry that takes an event out of a safe function.
@@ -524,7 +471,7 @@ unsafe extern "C" fn json(object: Object, _: Object) -> Object {
     // SAFETY: as in `entry`. Nothing here can panic, so a success needs no guard.
     let event = unsafe { Ref::new(object) };
     if !event.get().torn
-        && let Ok(value) = event.parse()
+        && let Ok(value) = event.text().parse()
     {
         return value.into_ptr();
     }
@@ -588,7 +535,7 @@ unsafe extern "C" fn reduce(object: Object, _: Object) -> Object {
 }
 
 /// Checks an argument's type; an instance of a subclass becomes one of the type itself.
-fn exact<'py, T: pyo3::PyTypeInfo>(
+pub(crate) fn exact<'py, T: pyo3::PyTypeInfo>(
     name: &str,
     wanted: &str,
     value: &Bound<'py, PyAny>,
@@ -615,19 +562,21 @@ fn exact<'py, T: pyo3::PyTypeInfo>(
     py.get_type::<PyInt>().call_method1("__add__", (value, 0))
 }
 
-fn keywords<'py, const N: usize>(
+/// The arguments of a constructor that takes keywords only.
+pub(crate) fn keywords<'py, const N: usize>(
+    class: &str,
     args: &Bound<'py, PyTuple>,
     kwargs: Option<&Bound<'py, PyDict>>,
     names: [&str; N],
 ) -> PyResult<[Option<Bound<'py, PyAny>>; N]> {
     if !args.is_empty() {
-        return Err(PyTypeError::new_err("Event() takes keyword arguments only"));
+        return Err(PyTypeError::new_err(format!("{class}() takes keyword arguments only")));
     }
     let mut found = [const { None }; N];
     for (name, value) in kwargs.into_iter().flatten() {
         let name = name.extract::<String>()?;
         let Some(at) = names.iter().position(|known| *known == name) else {
-            let message = format!("Event() got an unexpected keyword argument '{name}'");
+            let message = format!("{class}() got an unexpected keyword argument '{name}'");
             return Err(PyTypeError::new_err(message));
         };
         found[at] = Some(value);
@@ -641,7 +590,7 @@ fn construct<'py>(
     kwargs: Option<&Bound<'py, PyDict>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     let [data, event, id, retry, torn] =
-        keywords(args, kwargs, ["data", "event", "id", "retry", "torn"])?;
+        keywords("Event", args, kwargs, ["data", "event", "id", "retry", "torn"])?;
     let data = data.ok_or_else(|| {
         PyTypeError::new_err("Event() is missing the required keyword argument 'data'")
     })?;
@@ -741,79 +690,6 @@ unsafe extern "C" fn restore(_: Object, args: Object) -> Object {
             wire.map(Strong::from_bound),
         )
     })
-}
-
-fn member(name: &'static CStr, offset: usize, doc: &'static CStr) -> ffi::PyMemberDef {
-    ffi::PyMemberDef {
-        name: name.as_ptr(),
-        type_code: ffi::Py_T_OBJECT_EX,
-        offset: offset.cast_signed(),
-        flags: ffi::Py_READONLY,
-        doc: doc.as_ptr(),
-    }
-}
-
-fn getter(name: &'static CStr, get: ffi::getter, doc: &'static CStr) -> ffi::PyGetSetDef {
-    ffi::PyGetSetDef {
-        name: name.as_ptr(),
-        get: Some(get),
-        set: None,
-        doc: doc.as_ptr(),
-        closure: ptr::null_mut(),
-    }
-}
-
-pub(crate) fn method(
-    name: &'static CStr,
-    function: ffi::PyCFunction,
-    flags: c_int,
-    doc: &'static CStr,
-) -> ffi::PyMethodDef {
-    ffi::PyMethodDef {
-        ml_name: name.as_ptr(),
-        ml_meth: ffi::PyMethodDefPointer { PyCFunction: function },
-        ml_flags: flags,
-        ml_doc: doc.as_ptr(),
-    }
-}
-
-/// Gives a table to a type for good, ended as C wants it.
-pub(crate) fn table<T>(mut rows: Vec<T>, end: T) -> *mut c_void {
-    rows.push(end);
-    Box::leak(rows.into_boxed_slice()).as_mut_ptr().cast()
-}
-
-/// A type made from slots.
-pub(crate) fn new_type(
-    py: Python<'_>,
-    name: &'static CStr,
-    size: usize,
-    flags: std::ffi::c_ulong,
-    slots: &[(c_int, *mut c_void)],
-) -> PyResult<Strong> {
-    let mut slots: Vec<_> =
-        slots.iter().map(|&(slot, pfunc)| ffi::PyType_Slot { slot, pfunc }).collect();
-    slots.push(ffi::PyType_Slot::default());
-    let mut spec = ffi::PyType_Spec {
-        name: name.as_ptr().cast::<c_char>(),
-        basicsize: c_int::try_from(size)?,
-        itemsize: 0,
-        flags: c_uint::try_from(ffi::Py_TPFLAGS_DEFAULT | flags)?,
-        slots: slots.as_mut_ptr(),
-    };
-    // SAFETY: the spec and its slots are valid during the call, which copies them; names, docs
-    // and tables live for good.
-    unsafe { Strong::owned(ffi::PyType_FromSpec(&raw mut spec)) }.map_err(|Raised| PyErr::fetch(py))
-}
-
-/// Nobody changes the type from now on.
-fn freeze(kind: &Strong) {
-    // SAFETY: a type that this module has made and not handed out.
-    unsafe {
-        let kind = kind.as_ptr().cast::<ffi::PyTypeObject>();
-        (*kind).tp_flags |= ffi::Py_TPFLAGS_IMMUTABLETYPE;
-        ffi::PyType_Modified(kind);
-    }
 }
 
 const DOC: &CStr = c"Event(*, data, event='message', id='', retry=None, torn=False)\n--\n\n\
@@ -965,6 +841,7 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         none: Strong::from_bound(py.None().into_bound(py)),
         yes: truth(true),
         no: truth(false),
+        kinds: ["syntax", "garbage", "separator", "truncated", "oversize"].map(text),
         names: WELL_KNOWN.iter().map(|&name| (name, text(name))).collect(),
     };
     module.add("Event", made.event_type.bind(py))?;

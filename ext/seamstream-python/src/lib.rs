@@ -6,9 +6,14 @@
 mod decoder;
 mod errors;
 mod event;
+mod frame;
+mod json_stream;
+mod machine;
 mod pull;
 mod raw;
+mod types;
 mod utf8;
+mod value;
 
 use pyo3::prelude::*;
 
@@ -18,6 +23,8 @@ mod _core {
     use super::decoder;
     #[pymodule_export]
     use super::decoder::SSEDecoder;
+    #[pymodule_export]
+    use super::json_stream::JSONStreamDecoder;
     #[pymodule_export]
     use super::utf8::UTF8Decoder;
     use pyo3::prelude::*;
@@ -34,7 +41,9 @@ mod _core {
         let profile = if cfg!(debug_assertions) { "debug" } else { "release" };
         module.add("build_profile", profile)?;
         super::event::init(module)?;
+        super::frame::init(module)?;
         super::pull::init(module)?;
+        super::json_stream::init(module)?;
         decoder::init(module)
     }
 }

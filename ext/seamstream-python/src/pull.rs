@@ -3,10 +3,11 @@
 //! No tuple for a chunk, no generator frame, and no coroutine for an event that is ready:
 //! `__anext__` answers with an awaitable that is used again once it is done.
 
-use crate::decoder::SSEDecoder;
 use crate::errors;
-use crate::event::{self, method, new_type, table};
+use crate::frame;
+use crate::machine::Pulled;
 use crate::raw::{Object, Raised, Strong, guard};
+use crate::types::{method, new_type, table};
 use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError};
 use pyo3::ffi;
 use pyo3::ffi::PySendResult;
@@ -33,12 +34,18 @@ fn types() -> &'static Types {
     TYPES.get().expect("the module has been initialised")
 }
 
+/// Tells what an iterator can ask of its decoder, which is given as an object.
+pub(crate) type Ask = unsafe fn(Object) -> &'static dyn Pulled;
+
 /// What both kinds of iterator have.
 struct Pull {
     decoder: Strong,
+    ask: Ask,
     /// None when nothing more is to be pulled.
     source: Option<Strong>,
     done: Option<Strong>,
+    /// What the end of the stream settled, oldest last.
+    last: Vec<Strong>,
     number: u64,
     /// The source is being asked; it must not ask back.
     asking: bool,
@@ -51,23 +58,20 @@ fn already_asking<T>() -> Result<T, Raised> {
 }
 
 impl Pull {
-    fn decoder(&self) -> &SSEDecoder {
-        // SAFETY: `decoder` was given as a `Bound<SSEDecoder>` and is kept.
-        unsafe { SSEDecoder::of(self.decoder.as_ptr()) }
+    #[inline(always)]
+    fn decoder(&self) -> &dyn Pulled {
+        // SAFETY: `ask` was given together with `decoder`, which is kept.
+        unsafe { (self.ask)(self.decoder.as_ptr()) }
     }
 
-    /// The next event of the chunk in hand. Another iterator's turn is no reason to end.
+    /// The next item of the chunk in hand. Another iterator's turn is no reason to end.
     #[inline(always)]
     fn ready(&mut self) -> Result<Option<Strong>, Raised> {
         if self.source.is_none() {
-            return Ok(None);
+            return Ok(self.last.pop());
         }
-        let mut inner = self.decoder().enter()?;
-        inner.check_turn(self.number)?;
-        let next = inner.next_of(self.number);
-        drop(inner);
-        match next {
-            Ok(Some(event)) => Ok(self.unless_done(event)),
+        match self.decoder().next(self.number)? {
+            Ok(Some(item)) => Ok(self.unless_done(item)),
             Ok(None) => Ok(None),
             Err(Raised) => {
                 self.source = None;
@@ -82,7 +86,7 @@ impl Pull {
         let Some(done) = &self.done else { return Some(event) };
         // SAFETY: `done` is exact `bytes`.
         let done = unsafe { crate::raw::bytes_of(done.as_ptr()) };
-        if event::whole_payload(&event).map(trim_json_whitespace) != Some(done) {
+        if frame::whole_payload(&event).map(trim_json_whitespace) != Some(done) {
             return Some(event);
         }
         self.source = None;
@@ -92,32 +96,33 @@ impl Pull {
 
     #[inline(always)]
     fn take_chunk(&mut self, chunk: Strong) -> Result<(), Raised> {
-        let number = self.number;
-        let taken = match self.decoder().enter() {
-            Ok(mut inner) => inner.take_chunk(number, chunk),
-            Err(Raised) => Err(Raised),
-        };
+        let taken = self.decoder().take_chunk(self.number, chunk);
         if taken.is_err() {
             self.source = None;
         }
         taken
     }
 
-    /// The source has ended: the unfinished event, if there is one.
+    /// The source has ended: the first of what that settles.
     fn end(&mut self) -> Result<Option<Strong>, Raised> {
         self.source = None;
-        let last = self.decoder().enter()?.end()?;
-        Ok(last.and_then(|event| self.unless_done(event)))
+        let items = self.decoder().end()?;
+        // SAFETY: `end` gives a tuple.
+        let size = unsafe { ffi::PyTuple_GET_SIZE(items.as_ptr()) };
+        for at in 0..size {
+            // SAFETY: within the tuple's size.
+            let item = unsafe { Strong::borrowed(ffi::PyTuple_GET_ITEM(items.as_ptr(), at)) };
+            match self.unless_done(item) {
+                Some(item) => self.last.push(item),
+                None => break,
+            }
+        }
+        self.last.reverse();
+        Ok(self.last.pop())
     }
 
     fn release(&mut self) {
-        // Whoever is inside now took the decoder from this iterator, and has settled with it.
-        if let Ok(mut inner) = self.decoder().enter() {
-            inner.release(self.number);
-        } else {
-            // SAFETY: the exception that `enter` set is nobody's.
-            unsafe { ffi::PyErr_Clear() };
-        }
+        self.decoder().release(self.number);
     }
 }
 
@@ -199,13 +204,14 @@ struct EventIterator {
 
 /// What `iter` answers.
 pub(crate) fn iterator<'py>(
-    decoder: &Bound<'py, SSEDecoder>,
+    decoder: &Bound<'py, PyAny>,
+    ask: Ask,
     chunks: &Bound<'py, PyAny>,
     done: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
     refuse_one_chunk(chunks)?;
     let source = chunks.try_iter()?.into_any();
-    let pull = new_pull(decoder, source, done)?;
+    let pull = new_pull(decoder, ask, source, done)?;
     // SAFETY: the layout is the type's.
     let made =
         unsafe { allocate::<EventIterator, _>(&types().iterator, pull, |it| &raw mut (*it).pull) };
@@ -213,7 +219,8 @@ pub(crate) fn iterator<'py>(
 }
 
 fn new_pull(
-    decoder: &Bound<'_, SSEDecoder>,
+    decoder: &Bound<'_, PyAny>,
+    ask: Ask,
     source: Bound<'_, PyAny>,
     done: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Pull> {
@@ -228,7 +235,9 @@ fn new_pull(
         }
     };
     Ok(Pull {
-        decoder: Strong::from_bound(decoder.clone().into_any()),
+        decoder: Strong::from_bound(decoder.clone()),
+        ask,
+        last: Vec::new(),
         source: Some(Strong::from_bound(source)),
         done,
         number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
@@ -371,7 +380,8 @@ struct Anext {
 
 /// What `aiter` answers.
 pub(crate) fn async_iterator<'py>(
-    decoder: &Bound<'py, SSEDecoder>,
+    decoder: &Bound<'py, PyAny>,
+    ask: Ask,
     chunks: &Bound<'py, PyAny>,
     done: Option<Bound<'py, PyAny>>,
 ) -> PyResult<Bound<'py, PyAny>> {
@@ -380,7 +390,7 @@ pub(crate) fn async_iterator<'py>(
     // SAFETY: a live object; gives a new reference, or null with TypeError set.
     let source =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? };
-    let pull = new_pull(decoder, source, done)?;
+    let pull = new_pull(decoder, ask, source, done)?;
     let fields = AsyncFields { pull, waiting: None, waiter: ptr::null_mut(), spare: None };
     // SAFETY: the layout is the type's.
     let made = unsafe {

@@ -9,7 +9,9 @@
 
 #![deny(unsafe_code)]
 
+pub mod json_stream;
 mod scan;
+mod scan_json;
 pub mod sse;
 pub mod utf8;
 

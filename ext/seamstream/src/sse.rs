@@ -584,10 +584,10 @@ impl<B: PayloadBuf> SseParser<B> {
         }
     }
 
-    /// A new connection: offsets and counts start again, the reconnection time stays.
-    pub fn reset(&mut self) {
-        let reconnection_time_ms = self.reconnection_time_ms;
-        *self = SseParser { reconnection_time_ms, ..Self::new(self.options) };
+    /// A parser for a new connection: all starts again but the reconnection time.
+    #[must_use]
+    pub fn renewed(&self) -> Self {
+        SseParser { reconnection_time_ms: self.reconnection_time_ms, ..Self::new(self.options) }
     }
 
     /// Drops what is open; for a stream that cannot go on.
@@ -868,6 +868,14 @@ struct Fields {
     first_field: Option<usize>,
 }
 
+/// The end of a block's first line, so that it is looked for once.
+enum FirstEol {
+    Unknown,
+    At(usize),
+    /// Not in this chunk.
+    Absent,
+}
+
 /// Where to go on, and whether now or with the next call.
 enum Step {
     At(usize),
@@ -956,14 +964,15 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                 continue;
             }
             scanner.mark(pos);
-            if !WIRE && let Some(step) = self.plain_block(scanner, pos) {
+            let mut first_eol = FirstEol::Unknown;
+            if !WIRE && let Some(step) = self.plain_block(scanner, pos, &mut first_eol) {
                 match step? {
                     Step::At(at) => pos = at,
                     stop @ Step::Stop(_) => return Ok(stop),
                 }
                 continue;
             }
-            match self.block(scanner, pos)? {
+            match self.block(scanner, pos, first_eol)? {
                 Step::At(at) => pos = at,
                 stop @ Step::Stop(_) => return Ok(stop),
             }
@@ -976,16 +985,20 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
 
     /// The shape of nearly every event: one data line with a value, then an empty line.
     ///
-    /// None: it is another shape, and nothing has been done.
+    /// None: it is another shape, and nothing has been done but to look for the end of its first
+    /// line, which is then in `first_eol`.
     #[inline(always)]
     fn plain_block<K: Kernel>(
         &mut self,
         scanner: &mut Scanner<'_, K>,
         start: usize,
+        first_eol: &mut FirstEol,
     ) -> Option<Result<Step, Error<S::Error>>> {
         let chunk = self.chunk;
         let line = chunk[start..].strip_prefix(b"data: ")?;
-        let eol = scanner.next_eol(start)?;
+        let found = scanner.next_eol(start);
+        *first_eol = found.map_or(FirstEol::Absent, FirstEol::At);
+        let eol = found?;
         let end = eol + 1;
         // An empty line right there, by the same line end; CR alone is rare enough.
         let (empty, after) = match (chunk[eol], chunk.get(end..)?) {
@@ -1015,12 +1028,13 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         })
     }
 
-    /// The block that begins at `start`.
+    /// The block that begins at `start`; the end of its first line may be known.
     #[inline(always)]
     fn block<K: Kernel>(
         &mut self,
         scanner: &mut Scanner<'_, K>,
         start: usize,
+        mut first_eol: FirstEol,
     ) -> Result<Step, Error<S::Error>> {
         let chunk = self.chunk;
         let limit_at = start + self.parser.options.max_event_bytes;
@@ -1040,7 +1054,12 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                 let flow = self.dispatch(scanner, start, pos, after, &fields)?;
                 return Ok(Step::new(flow, after));
             }
-            let Some(eol) = scanner.next_eol(pos) else {
+            let eol = match std::mem::replace(&mut first_eol, FirstEol::Unknown) {
+                FirstEol::Unknown => scanner.next_eol(pos),
+                FirstEol::At(eol) => Some(eol),
+                FirstEol::Absent => None,
+            };
+            let Some(eol) = eol else {
                 if chunk.len() > limit_at {
                     return self.exceeded(limit_at, Mode::SkipLine, chunk.len());
                 }

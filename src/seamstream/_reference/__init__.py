@@ -6,7 +6,8 @@ benchmarks, and what is used where there is no compiled module. They never impor
 
 from __future__ import annotations
 
+from .json_stream import Frame, JSONStreamDecoder
 from .sse import Event, SSEDecoder
 from .utf8 import UTF8Decoder
 
-__all__ = ["Event", "SSEDecoder", "UTF8Decoder"]
+__all__ = ["Event", "Frame", "JSONStreamDecoder", "SSEDecoder", "UTF8Decoder"]

@@ -1,7 +1,8 @@
-"""What a test of a streaming program needs: payloads, ways to cut them, a server that does.
+"""What a test of a streaming program needs: payloads, ways to cut and to damage them, a server.
 
 * `seamstream.testing.payloads`: event streams in the shapes of well-known APIs.
 * `seamstream.testing.fragmentations`: ways to cut a stream into chunks.
+* `seamstream.testing.faults`: streams with one known fault in them, made from a seed.
 * `seamstream.testing.FragmentingServer`: writes a payload to real sockets a few bytes at a time.
 """
 

@@ -1,0 +1,478 @@
+//! What the decoders have in common: who may come in, their states, and what iterators need.
+
+use crate::errors;
+use crate::event::shared;
+use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use seamstream::sse::Error;
+use std::cell::UnsafeCell;
+use std::collections::VecDeque;
+use std::ops::{Deref, DerefMut};
+use std::sync::atomic::{AtomicBool, Ordering};
+
+/// A parser that makes Python objects of what it finds.
+pub(crate) trait Stream {
+    /// Parses a chunk into the batch.
+    fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>>;
+
+    /// Parses a chunk to its first item, and says how much of it that took. What the same byte
+    /// settles besides goes to `more`.
+    fn feed_one(
+        &mut self,
+        chunk: &[u8],
+        more: &mut VecDeque<Strong>,
+    ) -> Result<(usize, Option<Strong>), Error<Raised>>;
+
+    /// The end of the stream: its last items into the batch.
+    fn close(&mut self, batch: &mut Batch) -> Result<(), Error<Raised>>;
+
+    /// Drops what is open: the stream cannot go on.
+    fn abandon(&mut self);
+
+    fn max_event_bytes(&self) -> usize;
+
+    fn at_boundary(&self) -> bool;
+}
+
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(crate) enum State {
+    Open,
+    /// Items came out before an error; the next call raises it.
+    Held,
+    Failed,
+    Closed,
+}
+
+/// What an iterator has not taken yet of its chunk.
+#[derive(Default)]
+struct Rest {
+    /// The iterator; 0 when there is none.
+    owner: u64,
+    /// An exact `bytes` chunk, or the tuple of items of another buffer.
+    chunk: Option<Strong>,
+    /// What of it is used.
+    pos: usize,
+    /// The next items, when they had to be looked at, or came with the one before.
+    #[allow(clippy::box_collection)] // 24 bytes that an idle decoder does not need
+    ahead: Option<Box<VecDeque<Strong>>>,
+}
+
+/// A stream, its state, and what its iterator has in hand.
+pub(crate) struct Machine<S> {
+    pub stream: S,
+    pub state: State,
+    failure: Option<Box<PyErr>>,
+    rest: Rest,
+    closed_at_boundary: bool,
+}
+
+impl<S: Stream> Machine<S> {
+    /// Feeds a chunk and gives its items as a tuple.
+    #[inline(always)]
+    pub fn feed(&mut self, chunk: &[u8]) -> Result<Strong, Raised> {
+        let mut batch = Batch::new();
+        match self.stream.feed(chunk, &mut batch) {
+            Ok(()) if batch.is_empty() => Ok(shared().empty_tuple.clone()),
+            Ok(()) => batch.take_tuple(),
+            Err(error) => self.stopped(error, &mut batch),
+        }
+    }
+
+    /// The parser cannot go on: nothing complete is lost, so items come before the error.
+    #[cold]
+    fn stopped(&mut self, error: Error<Raised>, batch: &mut Batch) -> Result<Strong, Raised> {
+        let failure = self.fail(error);
+        if batch.is_empty() {
+            Python::attach(|py| failure.restore(py));
+            return Err(Raised);
+        }
+        self.state = State::Held;
+        self.failure = Some(Box::new(failure));
+        batch.take_tuple()
+    }
+
+    #[cold]
+    fn fail(&mut self, error: Error<Raised>) -> PyErr {
+        let limit = self.stream.max_event_bytes();
+        let failure = Python::attach(|py| errors::from_core(py, error, limit));
+        self.stream.abandon();
+        self.state = State::Failed;
+        failure
+    }
+
+    /// Raises what keeps the stream from going on.
+    #[inline(always)]
+    pub fn check_open(&mut self) -> Result<(), Raised> {
+        if self.state == State::Open { Ok(()) } else { self.not_open() }
+    }
+
+    #[cold]
+    fn not_open(&mut self) -> Result<(), Raised> {
+        let failure = self.failure.take();
+        let how = if self.state == State::Closed { "is closed" } else { "has failed" };
+        if self.state == State::Held {
+            self.state = State::Failed;
+        }
+        Python::attach(|py| match failure {
+            Some(failure) => failure.restore(py),
+            None => {
+                let message = format!("the decoder {how}; reset() opens it for a new connection");
+                errors::state(py, &message).restore(py);
+            }
+        });
+        Err(Raised)
+    }
+
+    /// The end of the stream: a tuple of its last items.
+    pub fn close(&mut self) -> Result<Strong, Raised> {
+        if self.state == State::Held {
+            self.not_open()?;
+        }
+        if self.state != State::Open {
+            return Ok(shared().empty_tuple.clone());
+        }
+        self.state = State::Closed;
+        self.closed_at_boundary = self.stream.at_boundary();
+        let mut batch = Batch::new();
+        match self.stream.close(&mut batch) {
+            Ok(()) => batch.take_tuple(),
+            Err(error) => self.stopped(error, &mut batch),
+        }
+    }
+
+    /// Whether nothing is open; as it was before `close`, and never after an error.
+    pub fn at_boundary(&self) -> bool {
+        match self.state {
+            State::Open => self.stream.at_boundary(),
+            State::Closed => self.closed_at_boundary,
+            State::Held | State::Failed => false,
+        }
+    }
+
+    /// Opens for a new connection with `stream`. What is dropped may run the caller's code, so
+    /// it is given back, to be dropped when nobody is inside any more.
+    #[must_use]
+    pub fn reopen(&mut self, stream: S) -> Self {
+        std::mem::replace(self, Machine::new(stream))
+    }
+
+    pub fn new(stream: S) -> Self {
+        Machine {
+            stream,
+            state: State::Open,
+            failure: None,
+            rest: Rest::default(),
+            closed_at_boundary: false,
+        }
+    }
+
+    /// Whether no iterator has anything in hand.
+    #[inline(always)]
+    pub fn is_free(&self) -> bool {
+        self.rest.owner == 0
+    }
+
+    /// Parses on in an iterator's chunk, to its next item.
+    #[inline(always)]
+    fn parse_rest(&mut self) -> Result<Option<Strong>, PyErr> {
+        let Some(chunk) = &self.rest.chunk else { return Ok(None) };
+        // SAFETY: `rest.chunk` is exact `bytes` here and stays until the busy flag is given
+        // back, which is after the slice's last use.
+        let bytes = unsafe { bytes_of(chunk.as_ptr()) };
+        let mut more = VecDeque::new();
+        match self.stream.feed_one(&bytes[self.rest.pos..], &mut more) {
+            Ok((used, item)) => {
+                self.rest.pos += used;
+                if !more.is_empty() {
+                    self.rest.ahead = Some(Box::new(more));
+                } else if self.rest.pos == bytes.len() {
+                    self.rest = Rest::default();
+                }
+                Ok(item)
+            }
+            Err(error) => Err(self.fail(error)),
+        }
+    }
+
+    /// The next item of what iterator `owner` has in hand.
+    #[inline(always)]
+    fn next_of(&mut self, owner: u64) -> Result<Option<Strong>, Raised> {
+        if self.rest.owner != owner {
+            return Ok(None);
+        }
+        if self.rest.ahead.is_some() {
+            return Ok(self.take_ahead());
+        }
+        if let Some(item) = self.take_from_tuple() {
+            return Ok(Some(item));
+        }
+        if self.state == State::Held {
+            self.rest = Rest::default();
+            self.not_open()?;
+        }
+        self.parse_rest().map_err(|failure| {
+            self.rest = Rest::default();
+            Python::attach(|py| failure.restore(py));
+            Raised
+        })
+    }
+
+    #[cold]
+    fn take_ahead(&mut self) -> Option<Strong> {
+        let ahead = self.rest.ahead.as_mut()?;
+        let item = ahead.pop_front();
+        if ahead.is_empty() {
+            self.rest.ahead = None;
+            if self.chunk_is_used() {
+                self.rest = Rest::default();
+            }
+        }
+        item
+    }
+
+    /// Whether nothing of the chunk is left to parse.
+    fn chunk_is_used(&self) -> bool {
+        self.rest.chunk.as_ref().is_none_or(|chunk| {
+            // SAFETY: a live object; `bytes` are asked for their size only.
+            unsafe {
+                ffi::PyBytes_CheckExact(chunk.as_ptr()) != 0
+                    && bytes_of(chunk.as_ptr()).len() == self.rest.pos
+            }
+        })
+    }
+
+    /// The next of the items that were parsed on arrival. The tuple ends as no chunk.
+    #[inline(always)]
+    fn take_from_tuple(&mut self) -> Option<Strong> {
+        let chunk = self.rest.chunk.as_ref()?;
+        // SAFETY: a live object; a tuple's items are read within its size.
+        unsafe {
+            if ffi::PyTuple_CheckExact(chunk.as_ptr()) == 0 {
+                return None;
+            }
+            let at = self.rest.pos.cast_signed();
+            if at < ffi::PyTuple_GET_SIZE(chunk.as_ptr()) {
+                self.rest.pos += 1;
+                return Some(Strong::borrowed(ffi::PyTuple_GET_ITEM(chunk.as_ptr(), at)));
+            }
+        }
+        self.rest.chunk = None;
+        if self.state != State::Held {
+            self.rest = Rest::default();
+        }
+        None
+    }
+
+    /// Uses up what an iterator has left, unless there is an item or an error in it.
+    #[inline(always)]
+    pub fn settle(&mut self) -> Result<(), Raised> {
+        if self.rest.owner == 0 { Ok(()) } else { self.settle_rest() }
+    }
+
+    #[cold]
+    fn settle_rest(&mut self) -> Result<(), Raised> {
+        if self.rest.ahead.is_none() {
+            let owner = self.rest.owner;
+            let looked_at = match self.take_from_tuple() {
+                Some(item) => Ok(Some(item)),
+                None if self.state == State::Held => Ok(None),
+                None => self.parse_rest(),
+            };
+            match looked_at {
+                Ok(None) if self.state != State::Held => return Ok(()),
+                Ok(None) => {}
+                Ok(Some(item)) => {
+                    self.rest.owner = owner;
+                    self.rest.ahead.get_or_insert_default().push_front(item);
+                }
+                Err(failure) => {
+                    self.rest.chunk = None;
+                    self.state = State::Held;
+                    self.failure = Some(Box::new(failure));
+                }
+            }
+        }
+        Python::attach(|py| {
+            errors::state(py, "an iterator has events left in its chunk").restore(py);
+        });
+        Err(Raised)
+    }
+
+    /// Iterator `owner` goes away or is done: what it has left must not be lost in silence.
+    fn release(&mut self, owner: u64) {
+        if self.rest.owner == owner && self.settle().is_err() {
+            // SAFETY: an exception is set, and nobody is there to take it.
+            unsafe { ffi::PyErr_Clear() };
+            self.rest = Rest::default();
+            self.failure = None;
+            self.stream.abandon();
+            self.state = State::Failed;
+        }
+    }
+
+    /// Gives iterator `owner` its next chunk.
+    #[inline(always)]
+    fn take_chunk(&mut self, owner: u64, chunk: Strong) -> Result<(), Raised> {
+        self.settle()?;
+        self.check_open()?;
+        // SAFETY: a live object.
+        if unsafe { ffi::PyBytes_CheckExact(chunk.as_ptr()) } != 0 {
+            self.rest = Rest { owner, chunk: Some(chunk), pos: 0, ahead: None };
+            return Ok(());
+        }
+        // SAFETY: `chunk` outlives the view.
+        let view = unsafe { Chunk::new(chunk.as_ptr())? };
+        let items = self.feed(view.bytes())?;
+        self.rest = Rest { owner, chunk: Some(items), pos: 0, ahead: None };
+        Ok(())
+    }
+}
+
+/// A machine that lets one user in at a time.
+pub(crate) struct Cell<S> {
+    busy: AtomicBool,
+    machine: UnsafeCell<Machine<S>>,
+}
+
+// SAFETY: `machine` is reached through `enter`, which lets one user in at a time.
+unsafe impl<S> Sync for Cell<S> {}
+// SAFETY: parsers and references are used with the GIL held only.
+unsafe impl<S> Send for Cell<S> {}
+
+/// The one user of a machine, until dropped.
+pub(crate) struct Entered<'a, S: Stream>(&'a Cell<S>);
+
+impl<S: Stream> Deref for Entered<'_, S> {
+    type Target = Machine<S>;
+
+    #[inline(always)]
+    fn deref(&self) -> &Machine<S> {
+        // SAFETY: the busy flag keeps all others out.
+        unsafe { &*self.0.machine.get() }
+    }
+}
+
+impl<S: Stream> DerefMut for Entered<'_, S> {
+    #[inline(always)]
+    fn deref_mut(&mut self) -> &mut Machine<S> {
+        // SAFETY: as above.
+        unsafe { &mut *self.0.machine.get() }
+    }
+}
+
+impl<S: Stream> Drop for Entered<'_, S> {
+    #[inline(always)]
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            // Half-done work must not be gone on with.
+            self.state = State::Failed;
+            self.rest = Rest::default();
+            self.stream.abandon();
+        }
+        self.0.busy.store(false, Ordering::Release);
+    }
+}
+
+impl<S: Stream> Cell<S> {
+    pub fn new(stream: S) -> Self {
+        Cell { busy: AtomicBool::new(false), machine: UnsafeCell::new(Machine::new(stream)) }
+    }
+
+    /// Lets the caller in, or sets the exception that says who is in.
+    #[inline(always)]
+    pub fn enter(&self) -> Result<Entered<'_, S>, Raised> {
+        // With the GIL no two threads are here at once: a plain read and write is exact.
+        #[cfg(not(Py_GIL_DISABLED))]
+        let free = !self.busy.load(Ordering::Relaxed);
+        #[cfg(Py_GIL_DISABLED)]
+        let free = !self.busy.swap(true, Ordering::Acquire);
+        if !free {
+            Python::attach(|py| errors::busy(py).restore(py));
+            return Err(Raised);
+        }
+        self.busy.store(true, Ordering::Relaxed);
+        Ok(Entered(self))
+    }
+
+    pub fn enter_py(&self, py: Python<'_>) -> PyResult<Entered<'_, S>> {
+        self.enter().map_err(|Raised| PyErr::fetch(py))
+    }
+
+    /// The stream, for a look that changes nothing.
+    ///
+    /// # Safety
+    /// Nobody changes the stream meanwhile: a traversal by the garbage collector.
+    pub unsafe fn peek(&self) -> &S {
+        // SAFETY: the caller's promise.
+        unsafe { &(*self.machine.get()).stream }
+    }
+
+    /// `feed` of the Python class.
+    #[inline(always)]
+    pub fn feed_object(&self, chunk: Object) -> Result<Strong, Raised> {
+        let mut machine = self.enter()?;
+        machine.settle()?;
+        machine.check_open()?;
+        // SAFETY: Python keeps the argument of `feed` alive.
+        let chunk = unsafe { Chunk::new(chunk)? };
+        machine.feed(chunk.bytes())
+    }
+
+    /// `close` of the Python class.
+    pub fn close_py<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
+        let mut machine = self.enter_py(py)?;
+        let closed = machine.settle().and_then(|()| machine.close());
+        Ok(closed.map_err(|Raised| PyErr::fetch(py))?.bind(py))
+    }
+
+    /// Raises when an iterator has items left.
+    pub fn check_free(&self, py: Python<'_>) -> PyResult<()> {
+        self.enter_py(py)?.settle().map_err(|Raised| PyErr::fetch(py))
+    }
+}
+
+/// What an iterator asks of its decoder, whichever that is.
+pub(crate) trait Pulled {
+    /// The next item of what iterator `owner` has in hand. The first result is whose turn it is.
+    fn next(&self, owner: u64) -> Result<Result<Option<Strong>, Raised>, Raised>;
+
+    fn take_chunk(&self, owner: u64, chunk: Strong) -> Result<(), Raised>;
+
+    /// The source has ended: a tuple of the last items.
+    fn end(&self) -> Result<Strong, Raised>;
+
+    fn release(&self, owner: u64);
+}
+
+impl<S: Stream> Pulled for Cell<S> {
+    #[inline]
+    fn next(&self, owner: u64) -> Result<Result<Option<Strong>, Raised>, Raised> {
+        let mut machine = self.enter()?;
+        if machine.rest.owner != owner {
+            machine.settle()?;
+        }
+        Ok(machine.next_of(owner))
+    }
+
+    #[inline]
+    fn take_chunk(&self, owner: u64, chunk: Strong) -> Result<(), Raised> {
+        self.enter()?.take_chunk(owner, chunk)
+    }
+
+    fn end(&self) -> Result<Strong, Raised> {
+        let mut machine = self.enter()?;
+        machine.settle()?;
+        machine.close()
+    }
+
+    fn release(&self, owner: u64) {
+        // Whoever is inside now took the decoder from this iterator, and has settled with it.
+        if let Ok(mut machine) = self.enter() {
+            machine.release(owner);
+        } else {
+            // SAFETY: the exception that `enter` set is nobody's.
+            unsafe { ffi::PyErr_Clear() };
+        }
+    }
+}

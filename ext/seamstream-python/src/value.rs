@@ -1,0 +1,121 @@
+//! A payload as JSON: the parser is called on the bytes, and its refusals become the library's.
+
+use crate::errors;
+use crate::raw::{Object, Raised, Strong, bytes_of};
+use pyo3::ffi;
+use pyo3::prelude::*;
+use std::ptr;
+use std::sync::atomic::{AtomicPtr, Ordering};
+
+/// `orjson.loads`, from the first parse on.
+static ORJSON_LOADS: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
+
+/// `orjson.loads`, borrowed for good.
+#[inline(always)]
+fn orjson_loads() -> Result<Object, Raised> {
+    let loads = ORJSON_LOADS.load(Ordering::Acquire);
+    if loads.is_null() { import_orjson() } else { Ok(loads) }
+}
+
+#[cold]
+fn import_orjson() -> Result<Object, Raised> {
+    Python::attach(|py| match py.import("orjson").and_then(|orjson| orjson.getattr("loads")) {
+        Ok(loads) => {
+            let loads = loads.into_ptr();
+            ORJSON_LOADS.store(loads, Ordering::Release);
+            Ok(loads)
+        }
+        Err(error) => {
+            error.restore(py);
+            Err(Raised)
+        }
+    })
+}
+
+/// The exact `bytes` of an event or frame, and the parser for them.
+#[derive(Clone, Copy)]
+pub(crate) struct Text {
+    raw: Object,
+    /// Null for orjson.
+    loads: Object,
+}
+
+impl Text {
+    /// # Safety
+    /// `raw` is exact `bytes`, `loads` a callable or null; both outlive the text.
+    #[inline(always)]
+    pub unsafe fn new(raw: Object, loads: Object) -> Self {
+        Text { raw, loads }
+    }
+
+    /// The bytes.
+    #[inline(always)]
+    pub fn raw(&self) -> &[u8] {
+        // SAFETY: `new` was promised exact `bytes`.
+        unsafe { bytes_of(self.raw) }
+    }
+
+    /// Calls the parser; its own exception is set on failure.
+    #[inline(always)]
+    pub fn parse(self) -> Result<Strong, Raised> {
+        let loads = if self.loads.is_null() { orjson_loads()? } else { self.loads };
+        // SAFETY: live objects.
+        unsafe { Strong::owned(ffi::PyObject_CallOneArg(loads, self.raw)) }
+    }
+
+    /// The same bytes with orjson as their parser.
+    pub fn for_orjson(self) -> Self {
+        Text { loads: ptr::null_mut(), ..self }
+    }
+
+    /// Whether the exception that is set says that the payload is not JSON.
+    pub fn is_refusal() -> bool {
+        // SAFETY: an exception is set.
+        unsafe {
+            ffi::PyErr_ExceptionMatches(ffi::PyExc_ValueError) != 0
+                || ffi::PyErr_ExceptionMatches(ffi::PyExc_RecursionError) != 0
+        }
+    }
+
+    /// Makes the exception that is set, if it is a refusal, the one that users know.
+    #[cold]
+    pub fn explain_refusal(self) {
+        if Self::is_refusal() {
+            Python::attach(|py| {
+                let cause = PyErr::fetch(py);
+                let error = self.refused(py, &cause);
+                error.set_cause(py, Some(cause));
+                error.restore(py);
+            });
+        }
+    }
+
+    /// The library's exception for a parser's.
+    pub fn refused(self, py: Python<'_>, cause: &PyErr) -> PyErr {
+        let value = cause.value(py);
+        let offset = self.fault_offset(value.getattr("pos").ok());
+        // The message of a caller's function may hold payload text; orjson's does not.
+        let message = if self.loads.is_null() {
+            value.getattr("msg").and_then(|msg| msg.extract()).unwrap_or("not JSON".to_owned())
+        } else {
+            "loads refused the payload".to_owned()
+        };
+        errors::new(py, "JSONDecodeError", (message, offset))
+    }
+
+    /// A parser's position, in characters, as bytes of the payload.
+    fn fault_offset(self, position: Option<Bound<'_, PyAny>>) -> usize {
+        let text = match std::str::from_utf8(self.raw()) {
+            Ok(text) => text,
+            Err(error) => return error.valid_up_to(),
+        };
+        let characters = position.and_then(|at| at.extract::<usize>().ok()).unwrap_or(0);
+        text.char_indices().nth(characters).map_or(text.len(), |(at, _)| at)
+    }
+}
+
+/// Raises what says that the stream ended inside the value at `offset`.
+#[cold]
+pub(crate) fn raise_torn(offset: u64) {
+    Python::attach(|py| errors::new(py, "TornError", (offset,)).restore(py));
+}
