@@ -1,13 +1,18 @@
 # `make run` and `make test` need Python >= 3.10 with venv, Rust and make, and set up the rest.
 
 PYTHON ?= python3
-VENV := .venv
+VENV ?= .venv
 BIN := $(VENV)/bin
 CARGO := cargo
 MANIFEST := --manifest-path ext/Cargo.toml
+MATURIN := VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin
 SOURCES := $(shell find ext -name '*.rs' -not -path '*/target/*') $(wildcard ext/Cargo.* ext/*/Cargo.toml)
 
-.PHONY: help run test test-rust test-python lint format bench-quick wheel wheel-test clean
+export PIP_DISABLE_PIP_VERSION_CHECK := 1
+export PIP_QUIET := 1
+
+.PHONY: help run test test-rust test-python lint format bench-quick
+.PHONY: sdist wheel pure-wheel wheel-test clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -25,7 +30,8 @@ test-python: $(VENV)/.built
 
 lint: $(VENV)/.lint ## formatting, linters and types, in Python and Rust
 	$(CARGO) fmt $(MANIFEST) --all --check
-	$(CARGO) clippy $(MANIFEST) --workspace --all-targets --quiet -- --deny warnings
+	PYO3_PYTHON=$(abspath $(BIN)/python) $(CARGO) clippy $(MANIFEST) --workspace --all-targets \
+	  --quiet -- --deny warnings
 	$(BIN)/ruff format --check
 	$(BIN)/ruff check
 	$(BIN)/mypy
@@ -42,16 +48,23 @@ bench-quick: $(VENV)/.built ## the speed budget: figures, and failure where one 
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate
 	$(BIN)/python -m benches.quick --gate
 
-wheel: $(VENV)/.tools ## a wheel, built through the sdist, in dist/
-	rm -rf dist
+sdist: $(VENV)/.tools ## a source distribution in dist/, and unpacked in build/sdist
+	rm -rf dist/*.tar.gz build/sdist && mkdir -p build/sdist
 	$(BIN)/maturin sdist --out dist
-	rm -rf build/sdist && mkdir -p build/sdist
 	tar --extract --gzip --file dist/seamstream-*.tar.gz --directory build/sdist --strip-components 1
-	$(BIN)/maturin build --release --manifest-path build/sdist/ext/seamstream-python/Cargo.toml \
-	  --target-dir ext/target --out dist
 
-wheel-test: wheel ## install the wheel where there is no cargo, and run its suite there
-	.ci/wheel-test
+wheel: sdist ## a wheel, built through the sdist, in dist/
+	rm -f dist/*-cp3*.whl
+	$(BIN)/maturin build --release --locked --quiet --interpreter $(abspath $(BIN)/python) \
+	  --manifest-path build/sdist/ext/seamstream-python/Cargo.toml --target-dir ext/target --out dist
+
+pure-wheel: $(VENV)/.tools ## a wheel without the compiled module, built without Rust, in dist/
+	rm -f dist/*-none-any.whl
+	$(BIN)/python -m pip install "setuptools>=77.0.3"
+	$(BIN)/python -c "import setuptools.build_meta as b; b.build_wheel('dist')" > /dev/null
+
+wheel-test: wheel pure-wheel ## install each wheel where there is no cargo, and run the suite there
+	.ci/wheel-test $(BIN)/python
 
 clean: ## remove what these targets made
 	rm -rf $(VENV) build dist ext/target
@@ -59,13 +72,13 @@ clean: ## remove what these targets made
 $(VENV)/.tools: pyproject.toml
 	@$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 10) and "seamstream needs Python 3.10 or later")'
 	$(PYTHON) -m venv $(VENV)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check "maturin>=1.14,<2"
+	$(BIN)/python -m pip install "maturin>=1.14,<2"
 	touch $@
 
 $(VENV)/.built: $(VENV)/.tools $(SOURCES)
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras test
+	$(MATURIN) develop --release --quiet --extras test
 	touch $@
 
 $(VENV)/.lint: $(VENV)/.built
-	VIRTUAL_ENV=$(abspath $(VENV)) $(BIN)/maturin develop --release --quiet --extras test,lint
+	$(MATURIN) develop --release --quiet --extras test,lint
 	touch $@

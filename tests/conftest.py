@@ -1,8 +1,11 @@
-"""Which implementations the suite runs on, and how it finds what lies outside the project.
+"""Which implementations the suite runs on, and what counts as having run.
 
 Every behavioural test takes the fixture ``implementation`` and so runs on both, the reference and
 the compiled module. A compiled module that cannot be imported fails the tests that need it. Only
 ``SEAMSTREAM_BACKEND=reference``, the run on a wheel that has none, leaves those tests out.
+
+With ``SEAMSTREAM_FAIL_ON_SKIP=1`` a test that is skipped or expected to fail fails, unless it is
+marked ``needs_shared`` and the shared folder is absent.
 """
 
 from __future__ import annotations
@@ -11,7 +14,7 @@ import importlib
 import os
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Generator
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -24,6 +27,7 @@ from shared_folder import SHARED, SHARED_IS_PRESENT
 TESTS = Path(__file__).resolve().parent
 MODULES = {"reference": "seamstream._reference", "rust": "seamstream._core"}
 REFERENCE_ONLY = os.environ.get("SEAMSTREAM_BACKEND") == "reference"
+FAIL_ON_SKIP = os.environ.get("SEAMSTREAM_FAIL_ON_SKIP") == "1"
 
 settings.register_profile("dev", max_examples=100, deadline=None)
 settings.register_profile(
@@ -39,6 +43,8 @@ class Implementation:
 
     name: str
     Event: Any
+    Frame: Any
+    JSONStreamDecoder: Any
     SSEDecoder: Any
     UTF8Decoder: Any
 
@@ -48,7 +54,14 @@ class Implementation:
 
 def load_implementation(name: str) -> Implementation:
     module = importlib.import_module(MODULES[name])
-    return Implementation(name, module.Event, module.SSEDecoder, module.UTF8Decoder)
+    return Implementation(
+        name,
+        module.Event,
+        module.Frame,
+        module.JSONStreamDecoder,
+        module.SSEDecoder,
+        module.UTF8Decoder,
+    )
 
 
 @pytest.fixture(scope="session", params=["reference"] if REFERENCE_ONLY else list(MODULES))
@@ -117,6 +130,28 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 def pytest_runtest_setup(item: pytest.Item) -> None:
     if item.get_closest_marker("needs_shared") and not SHARED_IS_PRESENT:
         pytest.skip(f"NOT TESTED: the recorded streams are not at {SHARED}")
+
+
+def fail_if_left_out(report: Any) -> None:
+    """Make a failure of a test, or a whole file, that was not run or may fail."""
+    if FAIL_ON_SKIP and (report.skipped or hasattr(report, "wasxfail")):
+        report.outcome = "failed"
+        report.longrepr = f"left out, with SEAMSTREAM_FAIL_ON_SKIP=1: {report.longrepr}"
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_runtest_makereport(item: pytest.Item) -> Generator[None, Any, Any]:
+    report = yield
+    if SHARED_IS_PRESENT or not item.get_closest_marker("needs_shared"):
+        fail_if_left_out(report)
+    return report
+
+
+@pytest.hookimpl(wrapper=True, tryfirst=True)
+def pytest_make_collect_report() -> Generator[None, Any, Any]:
+    report = yield
+    fail_if_left_out(report)
+    return report
 
 
 def pytest_report_header() -> list[str]:

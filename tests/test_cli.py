@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import io
 import json
 import os
@@ -9,7 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -39,9 +40,22 @@ def run(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     return call
 
 
-def start(*arguments: str, **rest: Any) -> subprocess.Popen[bytes]:
+@contextlib.contextmanager
+def start(*arguments: str, **rest: Any) -> Iterator[subprocess.Popen[bytes]]:
+    """The command in a process of its own, which does not outlive a test that fails."""
     command = [sys.executable, "-m", "seamstream", *arguments]
-    return subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **rest)
+    # What a background job starts ignores SIGINT, as it does itself; a handler is not handed on.
+    handler = signal.signal(signal.SIGINT, signal.default_int_handler)
+    try:
+        process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, **rest)
+    finally:
+        signal.signal(signal.SIGINT, handler)
+    with process:
+        try:
+            yield process
+        except BaseException:
+            process.kill()
+            raise
 
 
 def records(output: bytes) -> list[Any]:
