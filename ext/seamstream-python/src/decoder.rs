@@ -1,7 +1,7 @@
 //! `SSEDecoder`: the state of one stream, and `feed`.
 
 use crate::event::{self, Facts, Shared, new_event, new_retry, shared};
-use crate::machine::{Cell, Pulled, State, Stream};
+use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
 use crate::raw::{Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text};
 use crate::types::method;
@@ -242,26 +242,22 @@ where
 }
 
 /// Chunks up to this size are worth a look before the general path.
-const TINY: usize = 16;
+const TINY: ffi::Py_ssize_t = 16;
 
 unsafe extern "C" fn feed(decoder: Object, chunk: Object) -> Object {
     // SAFETY: Python's method descriptor has checked `decoder`, and keeps both alive.
-    let (decoder, tiny) = unsafe {
-        let is_tiny =
-            ffi::PyBytes_CheckExact(chunk) != 0 && ffi::Py_SIZE(chunk) <= TINY.cast_signed();
-        (&SSEDecoder::of(decoder).0, is_tiny.then(|| bytes_of(chunk)))
-    };
-    // Inside a data line there is nothing that could panic.
-    if let Some(bytes) = tiny
-        && let Ok(mut machine) = decoder.enter()
-        && machine.state == State::Open
-        && machine.is_free()
-        && machine.stream.parser.feed_inside_data(bytes)
-    {
-        return shared().empty_tuple.clone().into_ptr();
+    let decoder = unsafe { &SSEDecoder::of(decoder).0 };
+    #[cfg(not(Py_GIL_DISABLED))]
+    // SAFETY: appending to the open data line runs no Python code and cannot panic.
+    unsafe {
+        if ffi::PyBytes_CheckExact(chunk) != 0
+            && ffi::Py_SIZE(chunk) <= TINY
+            && let Some(stream) = decoder.idle_stream()
+            && stream.parser.feed_inside_data(bytes_of(chunk))
+        {
+            return shared().empty_tuple.clone().into_ptr();
+        }
     }
-    // SAFETY: what `enter` may have raised, the general path raises again.
-    unsafe { ffi::PyErr_Clear() };
     guard(|| decoder.feed_object(chunk))
 }
 

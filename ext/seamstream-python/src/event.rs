@@ -6,11 +6,12 @@
 
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
 use crate::types::{freeze, getter, member, method, new_type, table};
-use crate::value::{Text, raise_torn};
+use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
+use seamstream::json_stream::names_non_finite;
 use seamstream::sse::{is_done, trim_json_whitespace};
 use seamstream::utf8::count_replaced;
 use std::ffi::{CStr, c_int, c_void};
@@ -478,6 +479,16 @@ unsafe extern "C" fn json(object: Object, _: Object) -> Object {
     guard(|| event.json_failure())
 }
 
+unsafe extern "C" fn validate(object: Object, target: Object) -> Object {
+    static VALIDATE_EVENT: Validation = Validation::new("validate_event");
+    // SAFETY: as in `entry`.
+    let event = unsafe { Ref::new(object) };
+    if event.get().torn || names_non_finite(event.text().raw()) {
+        return VALIDATE_EVENT.call(object, target);
+    }
+    VALIDATE_TEXT.call(event.get().raw, target)
+}
+
 unsafe extern "C" fn event_repr(object: Object) -> Object {
     // SAFETY: as in `entry`.
     let event = unsafe { Ref::new(object) };
@@ -786,6 +797,20 @@ fn event_type(py: Python<'_>) -> PyResult<Strong> {
               Raises:\n    JSONDecodeError: The payload is not JSON: `loads` raised `ValueError` \
               or\n        `RecursionError`, which is the cause. Its `offset` is within `raw`.\n    \
               TornError: The stream ended inside this event.\n",
+        ),
+        method(
+            c"validate",
+            validate,
+            ffi::METH_O,
+            c"validate($self, target, /)\n--\n\n\
+              Validate the payload with pydantic, straight from its bytes, on every call.\n\n\
+              Args:\n    target: A subclass of `pydantic.BaseModel`, a `pydantic.TypeAdapter`, or \
+              a type that one\n        can be made for.\n\n\
+              Raises:\n    JSONDecodeError: The payload is not JSON, as for `json()`.\n    \
+              SchemaError: It is JSON that the model refuses. pydantic's error is the cause.\n    \
+              TornError: The stream ended inside this event.\n    \
+              ImportError: pydantic 2 is not installed.\n    \
+              TypeError: `target` is nothing that pydantic can validate.\n",
         ),
         method(c"__copy__", copy, ffi::METH_NOARGS, c"__copy__($self, /)\n--\n\n"),
         method(c"__deepcopy__", copy, ffi::METH_O, c"__deepcopy__($self, memo, /)\n--\n\n"),

@@ -4,7 +4,7 @@ use crate::errors;
 use crate::event::{self, exact, keywords, loads_of, shared};
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
 use crate::types::{freeze, getter, member, method, new_type, table};
-use crate::value::{Text, raise_torn};
+use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -236,6 +236,16 @@ unsafe extern "C" fn json(object: Object, _: Object) -> Object {
     guard(|| frame.json_failure())
 }
 
+unsafe extern "C" fn validate(object: Object, target: Object) -> Object {
+    static VALIDATE_FRAME: Validation = Validation::new("validate_frame");
+    // SAFETY: as in `get_value`.
+    let frame = unsafe { Ref::new(object) };
+    if frame.is_value() {
+        return VALIDATE_TEXT.call(frame.get().raw, target);
+    }
+    VALIDATE_FRAME.call(object, target)
+}
+
 unsafe extern "C" fn repr(object: Object) -> Object {
     // SAFETY: as in `get_value`.
     let frame = unsafe { Ref::new(object) };
@@ -416,6 +426,20 @@ fn frame_type(py: Python<'_>) -> PyResult<Strong> {
               `loads` raised\n        `ValueError` or `RecursionError`, which is the cause (kind \
               \"syntax\"). Its `offset`\n        is within `raw`.\n    \
               TornError: The stream ended inside this value.\n",
+        ),
+        method(
+            c"validate",
+            validate,
+            ffi::METH_O,
+            c"validate($self, target, /)\n--\n\n\
+              Validate the value with pydantic, straight from its bytes, on every call.\n\n\
+              Args:\n    target: A subclass of `pydantic.BaseModel`, a `pydantic.TypeAdapter`, or \
+              a type that one\n        can be made for.\n\n\
+              Raises:\n    JSONDecodeError: This is an error frame, whose `kind` it has.\n    \
+              SchemaError: It is JSON that the model refuses. pydantic's error is the cause.\n    \
+              TornError: The stream ended inside this value.\n    \
+              ImportError: pydantic 2 is not installed.\n    \
+              TypeError: `target` is nothing that pydantic can validate.\n",
         ),
         method(c"__copy__", copy, ffi::METH_NOARGS, c"__copy__($self, /)\n--\n\n"),
         method(c"__deepcopy__", copy, ffi::METH_O, c"__deepcopy__($self, memo, /)\n--\n\n"),

@@ -167,12 +167,6 @@ impl<S: Stream> Machine<S> {
         }
     }
 
-    /// Whether no iterator has anything in hand.
-    #[inline(always)]
-    pub fn is_free(&self) -> bool {
-        self.rest.owner == 0
-    }
-
     /// Parses on in an iterator's chunk, to its next item.
     #[inline(always)]
     fn parse_rest(&mut self) -> Result<Option<Strong>, PyErr> {
@@ -397,6 +391,24 @@ impl<S: Stream> Cell<S> {
 
     pub fn enter_py(&self, py: Python<'_>) -> PyResult<Entered<'_, S>> {
         self.enter().map_err(|Raised| PyErr::fetch(py))
+    }
+
+    /// The stream, if it is open and nobody has it or an iterator's chunk in hand.
+    ///
+    /// For work that runs no Python code and cannot panic: nothing says that somebody is inside.
+    ///
+    /// # Safety
+    /// The caller does no other work with it, and holds the GIL.
+    #[cfg(not(Py_GIL_DISABLED))]
+    #[inline(always)]
+    #[allow(clippy::mut_from_ref)]
+    pub unsafe fn idle_stream(&self) -> Option<&mut S> {
+        if self.busy.load(Ordering::Relaxed) {
+            return None;
+        }
+        // SAFETY: nobody is inside, and with the GIL nobody comes in before the caller is done.
+        let machine = unsafe { &mut *self.machine.get() };
+        (machine.state == State::Open && machine.rest.owner == 0).then_some(&mut machine.stream)
     }
 
     /// The stream, for a look that changes nothing.

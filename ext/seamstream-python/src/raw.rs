@@ -212,8 +212,13 @@ impl PayloadBuf for BytesBuf {
             // SAFETY: `reserve` has made room for so many bytes after `len`, and
             // memory that nobody else knows cannot overlap `bytes`.
             unsafe {
-                let data = ffi::PyBytes_AS_STRING(self.object).cast::<u8>().cast_mut();
-                ptr::copy_nonoverlapping(bytes.as_ptr(), data.add(self.len), bytes.len());
+                let end = ffi::PyBytes_AS_STRING(self.object).cast::<u8>().cast_mut().add(self.len);
+                // A byte at a time is how some streams arrive: not worth a call of memcpy.
+                if let [byte] = bytes {
+                    end.write(*byte);
+                } else {
+                    ptr::copy_nonoverlapping(bytes.as_ptr(), end, bytes.len());
+                }
             }
             self.len += bytes.len();
         }

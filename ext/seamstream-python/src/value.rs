@@ -1,9 +1,10 @@
 //! A payload as JSON: the parser is called on the bytes, and its refusals become the library's.
 
 use crate::errors;
-use crate::raw::{Object, Raised, Strong, bytes_of};
+use crate::raw::{Object, Raised, Strong, bytes_of, guard_py};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::sync::PyOnceLock;
 use std::ptr;
 use std::sync::atomic::{AtomicPtr, Ordering};
 
@@ -118,4 +119,33 @@ impl Text {
 #[cold]
 pub(crate) fn raise_torn(offset: u64) {
     Python::attach(|py| errors::new(py, "TornError", (offset,)).restore(py));
+}
+
+/// Validates bytes in which nothing stands that JSON does not have, but other parsers take.
+pub(crate) static VALIDATE_TEXT: Validation = Validation::new("validate_text");
+
+/// A function of `seamstream.validation`, looked up once: an import costs half of a validation.
+pub(crate) struct Validation {
+    name: &'static str,
+    function: PyOnceLock<Py<PyAny>>,
+}
+
+impl Validation {
+    pub const fn new(name: &'static str) -> Self {
+        Validation { name, function: PyOnceLock::new() }
+    }
+
+    /// Calls `function(item, target)`; `item` is an event or frame, or its bytes.
+    pub fn call(&self, item: Object, target: Object) -> Object {
+        guard_py(|py| {
+            let function = self.function.get_or_try_init(py, || {
+                Ok::<_, PyErr>(py.import("seamstream.validation")?.getattr(self.name)?.unbind())
+            })?;
+            // SAFETY: Python keeps both alive during the call.
+            let (item, target) = unsafe {
+                (Bound::from_borrowed_ptr(py, item), Bound::from_borrowed_ptr(py, target))
+            };
+            function.bind(py).call1((item, target))
+        })
+    }
 }

@@ -41,6 +41,15 @@ const TINY: usize = 16;
 /// Returns to the first line with a comma that are made for one failing byte.
 const MAX_RETURNS: u8 = 8;
 
+/// Whether `NaN` or `Infinity` is among the bytes, in a string or not.
+///
+/// Some parsers take them as numbers, which JSON does not.
+#[must_use]
+pub fn names_non_finite(bytes: &[u8]) -> bool {
+    memchr::memchr2_iter(b'N', b'I', bytes)
+        .any(|at| bytes[at..].starts_with(b"NaN") || bytes[at..].starts_with(b"Infinity"))
+}
+
 /// How a stream separates its texts.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Framing {

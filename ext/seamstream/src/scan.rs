@@ -239,12 +239,16 @@ mod x86 {
         fn look(self, group: &[u8; GROUP]) -> (bool, bool) {
             // SAFETY: as above, and 32 * i + 32 <= GROUP.
             unsafe {
-                let (mut eol, mut high) = (_mm256_setzero_si256(), _mm256_setzero_si256());
+                // Two chains: one alone would wait for itself at every step.
+                let zero = _mm256_setzero_si256();
+                let (mut eol, mut high) = ([zero; 2], [zero; 2]);
                 for i in 0..GROUP / 32 {
                     let v = _mm256_loadu_si256(group.as_ptr().add(32 * i).cast::<__m256i>());
-                    eol = _mm256_or_si256(eol, line_ends(v));
-                    high = _mm256_or_si256(high, v);
+                    eol[i % 2] = _mm256_or_si256(eol[i % 2], line_ends(v));
+                    high[i % 2] = _mm256_or_si256(high[i % 2], v);
                 }
+                let eol = _mm256_or_si256(eol[0], eol[1]);
+                let high = _mm256_or_si256(high[0], high[1]);
                 (top_bits(eol) != 0, top_bits(high) != 0)
             }
         }
