@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import Any, NamedTuple
 
-from seamstream import LimitExceededError, SeamstreamError
+from seamstream import LimitExceededError, SeamstreamError, StreamStateError
 
 
 class SeenEvent(NamedTuple):
@@ -78,6 +78,12 @@ def stats_of(decoder: Any) -> dict[str, int]:
 def error_of(error: SeamstreamError) -> tuple[str, int, int, int]:
     assert type(error) is LimitExceededError, error
     return ("LimitExceededError", error.limit, error.observed, error.offset)
+
+
+def described(error: SeamstreamError) -> tuple[Any, ...]:
+    """Type, attributes and, but for a wrong use, the words."""
+    words = None if isinstance(error, StreamStateError) else str(error)
+    return (type(error), words, vars(error))
 
 
 def attempt(call: Callable[..., Any], *arguments: Any) -> tuple[Any, SeamstreamError | None]:

@@ -85,7 +85,7 @@ def test_backend_is_the_reference_where_there_is_no_compiled_module(
         ("raise ImportError('undefined symbol: PyNothing')", "undefined symbol"),
         ("import module_that_is_missing", "No module named 'module_that_is_missing'"),
         ("raise SystemError('initialization failed')", "initialization failed"),
-        ("Event = SSEDecoder = None", "cannot import name 'UTF8Decoder'"),
+        ("Event = Frame = None", "cannot import name 'JSONStreamDecoder'"),
     ],
 )
 def test_broken_compiled_module_is_an_error_and_never_a_quiet_fallback(

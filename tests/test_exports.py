@@ -13,6 +13,7 @@ from conftest import Implementation
 PUBLIC = {
     *("SSEDecoder", "JSONStreamDecoder", "UTF8Decoder", "Event", "Frame", "Limits"),
     *("Stats", "JSONStats", "JSONErrorCounts", "backend", "__version__"),
+    *("EventStream", "Parsed", "Report", "JSONLinesSink", "LoggingSink", "QuarantineEntry"),
     *("SeamstreamError", "DecodeError", "UTF8DecodeError", "JSONDecodeError", "SchemaError"),
     *("TornError", "LimitExceededError", "StreamStateError", "ContentTypeError"),
 }
@@ -33,7 +34,9 @@ def test_all_names_can_be_imported() -> None:
 def test_no_other_public_name_is_in_the_package() -> None:
     names = {name for name in vars(seamstream) if not name.startswith("_")}
     modules = {name for name in names if isinstance(getattr(seamstream, name), ModuleType)}
-    assert modules <= {"errors", "limits", "stats", "cli", "testing"}
+    assert modules <= {
+        *("errors", "limits", "stats", "stream", "validation", "quarantine", "cli", "testing")
+    }
     assert names - modules - {"annotations"} == PUBLIC - {"__version__"}
 
 

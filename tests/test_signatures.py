@@ -12,7 +12,7 @@ from conftest import Implementation
 MEMBERS = {
     "Event": (
         *("event", "id", "retry", "raw", "is_done", "data", "torn", "replaced", "offset"),
-        *("parse_error", "value", "wire", "json"),
+        *("parse_error", "value", "wire", "json", "validate"),
     ),
     "SSEDecoder": (
         *("feed", "close", "iter", "aiter", "reset"),
@@ -22,7 +22,7 @@ MEMBERS = {
 }
 CALLS = [
     *((name, None) for name in MEMBERS),
-    ("Event", "json"),
+    *(("Event", name) for name in ("json", "validate")),
     *(("SSEDecoder", name) for name in ("feed", "close", "iter", "aiter", "reset")),
     *(("UTF8Decoder", name) for name in ("decode", "getstate", "setstate", "reset")),
 ]

@@ -14,8 +14,8 @@ from hypothesis import strategies as st
 
 from conftest import Implementation
 from fragmentations import byte_by_byte, of_size
-from observations import Outcome, attempt, error_of, observe, seen, state_of
-from seamstream import Limits, SeamstreamError, StreamStateError
+from observations import Outcome, attempt, described, error_of, observe, seen, state_of
+from seamstream import Limits
 from stream_strategies import buffer_types, cut_streams, model_options, streams
 from whole_stream import interpret
 
@@ -28,12 +28,6 @@ def decoder_with(implementation: Implementation, options: Options) -> Any:
     if "limit" in arguments:
         arguments["limits"] = Limits(max_event_bytes=arguments.pop("limit"))
     return implementation.SSEDecoder(**arguments)
-
-
-def described(error: SeamstreamError) -> tuple[Any, ...]:
-    """Type, attributes and, but for a wrong use, the words."""
-    words = None if isinstance(error, StreamStateError) else str(error)
-    return (type(error), words, vars(error))
 
 
 def without_boundary(outcome: Outcome) -> Outcome:

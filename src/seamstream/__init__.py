@@ -1,7 +1,8 @@
-"""Put fragmented event streams together again, exactly.
+"""Put fragmented event streams and JSON streams together again, exactly.
 
 Bytes in, events out: feed an `SSEDecoder` the chunks as the transport hands them over and take
-the events as they complete. No I/O, no threads, no global mutable state.
+the events as they complete; a `JSONStreamDecoder` does so with JSON texts, and an `EventStream`
+pulls from any source of bytes. No I/O, no threads.
 
     decoder = seamstream.SSEDecoder()
     for chunk in response.iter_bytes():
@@ -28,19 +29,27 @@ from .errors import (
     UTF8DecodeError,
 )
 from .limits import Limits
+from .quarantine import JSONLinesSink, LoggingSink, QuarantineEntry
 from .stats import JSONErrorCounts, JSONStats, Stats
+from .stream import EventStream, Parsed, Report
 
 __all__ = [
     "ContentTypeError",
     "DecodeError",
     "Event",
+    "EventStream",
     "Frame",
     "JSONDecodeError",
     "JSONErrorCounts",
+    "JSONLinesSink",
     "JSONStats",
     "JSONStreamDecoder",
     "LimitExceededError",
     "Limits",
+    "LoggingSink",
+    "Parsed",
+    "QuarantineEntry",
+    "Report",
     "SSEDecoder",
     "SchemaError",
     "SeamstreamError",

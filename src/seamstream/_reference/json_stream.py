@@ -183,6 +183,24 @@ class Frame(_FrameState):
                 message = getattr(error, "msg", "not JSON")
             raise JSONDecodeError(message, self._fault_offset(error)) from error
 
+    def validate(self, target: Any, /) -> Any:
+        """Validate the value with pydantic, straight from its bytes, on every call.
+
+        Args:
+            target: A subclass of `pydantic.BaseModel`, a `pydantic.TypeAdapter`, or a type that
+                one can be made for.
+
+        Raises:
+            JSONDecodeError: This is an error frame, whose `kind` it has.
+            SchemaError: It is JSON that the model refuses. pydantic's error is the cause.
+            TornError: The stream ended inside this value.
+            ImportError: pydantic 2 is not installed.
+            TypeError: `target` is nothing that pydantic can validate.
+        """
+        from seamstream.validation import validate_frame  # noqa: PLC0415 - not for those who only read
+
+        return validate_frame(self, target)
+
     def _explain(self, kind: Kind) -> JSONDecodeError:
         """Make the error of a frame that is no value."""
         if kind == "syntax":

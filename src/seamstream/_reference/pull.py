@@ -111,8 +111,10 @@ class Decoder(Generic[T]):
     def _feed(self, chunk: Buffer) -> tuple[T, ...]:
         self._enter()
         try:
-            self._settle_rest()
-            self._require_open()
+            if self._rest is not None:
+                self._settle_rest()
+            if self._state != OPEN:
+                self._require_open()
             items, error = self._collect(self._scan(to_bytes(chunk)))
             if error is not None:
                 if not items:

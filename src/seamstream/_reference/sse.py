@@ -19,17 +19,17 @@ from __future__ import annotations
 
 import builtins
 import re
-import threading
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, final
 
 import orjson
 
-from seamstream.errors import JSONDecodeError, LimitExceededError, StreamStateError, TornError
+from seamstream.errors import JSONDecodeError, LimitExceededError, TornError
 from seamstream.limits import Limits
 from seamstream.stats import Stats
 
-from .utf8 import BOM, check_choice, count_replacements, first_ill_formed, to_bytes
+from .pull import CLOSED, JSON_SPACE, OPEN, AsyncPull, Decoder, Pull, check_source
+from .utf8 import BOM, check_choice, count_replacements, first_ill_formed
 
 if TYPE_CHECKING:
     from typing_extensions import Buffer
@@ -40,7 +40,6 @@ LF = 0x0A
 CR = 0x0D
 COLON = 0x3A
 SPACE = 0x20
-JSON_SPACE = b" \t\n\r"  # RFC 8259
 SENTINEL = b"[DONE]"
 MAX_RETRY = 2**53 - 1  # the largest integer that every JavaScript client can hold
 REPR_CHARACTERS = 80
@@ -277,6 +276,24 @@ class Event(_EventState):
                 message = getattr(error, "msg", "not JSON")
             raise JSONDecodeError(message, self._fault_offset(error)) from error
 
+    def validate(self, target: Any, /) -> Any:
+        """Validate the payload with pydantic, straight from its bytes, on every call.
+
+        Args:
+            target: A subclass of `pydantic.BaseModel`, a `pydantic.TypeAdapter`, or a type that
+                one can be made for.
+
+        Raises:
+            JSONDecodeError: The payload is not JSON, as for `json()`.
+            SchemaError: It is JSON that the model refuses. pydantic's error is the cause.
+            TornError: The stream ended inside this event.
+            ImportError: pydantic 2 is not installed.
+            TypeError: `target` is nothing that pydantic can validate.
+        """
+        from seamstream.validation import validate_event  # noqa: PLC0415 - not for those who only read
+
+        return validate_event(self, target)
+
     def _fault_offset(self, error: Exception) -> int:
         """Turn a parser's position, in characters, into bytes of `raw`."""
         ill_formed = first_ill_formed(self.raw)
@@ -363,14 +380,9 @@ def _split_field(buffer: bytes | bytearray, begin: int, end: int) -> tuple[bytes
 
 # --- SSEDecoder -----------------------------------------------------------------------------
 
-_OPEN = "open"
-_HELD = "an error is held"  # the next call raises it
-_FAILED = "failed"
-_CLOSED = "closed"
-
 
 @final
-class SSEDecoder:
+class SSEDecoder(Decoder[Event]):
     """Decode an event stream that arrives in chunks (WHATWG HTML 9.2.6).
 
     Sans-I/O: give the chunks to `feed()` and the end to `close()`, or a source of chunks to
@@ -402,11 +414,9 @@ class SSEDecoder:
     __slots__ = (
         "_after_cr",
         "_at_start",
-        "_busy",
         "_closed_at_boundary",
         "_comments",
         "_empty_blocks",
-        "_error",
         "_event_type_buffer",
         "_events",
         "_field_start",
@@ -427,13 +437,11 @@ class SSEDecoder:
         "_partial_bom",
         "_reconnection_time_ms",
         "_replaced",
-        "_rest",
         "_retry",
         "_skip",
         "_skipped",
         "_skipping",
         "_start",
-        "_state",
         "_torn",
         "_values",
     )
@@ -462,8 +470,8 @@ class SSEDecoder:
         self._flush = on_torn == "flush"
         self._keep_wire: bool = _exact("keep_wire", keep_wire, bool)
         self._loads = loads
-        self._busy = threading.Lock()
         self._reconnection_time_ms: int | None = None
+        super().__init__()
         self._begin_stream(last_event_id)
 
     def __init_subclass__(cls) -> NoReturn:
@@ -474,9 +482,7 @@ class SSEDecoder:
 
     def _begin_stream(self, last_event_id: str) -> None:
         self._last_event_id: str = _exact("last_event_id", last_event_id, str)
-        self._state = _OPEN
-        self._error: LimitExceededError | None = None  # while _HELD
-        self._rest: _Rest | None = None  # what an iterator has left of its chunk
+        self._open()
         self._closed_at_boundary = False
 
         # Where the next byte stands. All positions are absolute.
@@ -541,8 +547,8 @@ class SSEDecoder:
         Nothing was fed yet, or the last byte ended a line and no field line is in the open
         block. After `close()` it stays as it was; after an error it is False.
         """
-        if self._state != _OPEN:
-            return self._state == _CLOSED and self._closed_at_boundary
+        if self._state != OPEN:
+            return self._state == CLOSED and self._closed_at_boundary
         if self._skipping or self._field_start is not None or self._offset > self._line_start:
             return False
         return not (self._had_bom and self._offset == len(BOM))
@@ -582,20 +588,7 @@ class SSEDecoder:
             TypeError: `chunk` is no bytes-like object. Nothing changed.
             BufferError: `chunk` is not contiguous. Nothing changed.
         """
-        self._enter()
-        try:
-            self._settle_rest()
-            self._require_open()
-            events, error = self._collect(to_bytes(chunk))
-            if error is not None:
-                if not events:
-                    self._fail()
-                    raise error
-                self._state = _HELD
-                self._error = error
-            return tuple(events)
-        finally:
-            self._busy.release()
+        return self._feed(chunk)
 
     def close(self) -> tuple[Event, ...]:
         """Signal the end of the stream and return what it cut, if anything.
@@ -612,15 +605,7 @@ class SSEDecoder:
             StreamStateError: An iterator has events left in its chunk, or another call is in
                 the decoder.
         """
-        self._enter()
-        try:
-            self._settle_rest()
-            if self._state in (_CLOSED, _FAILED):
-                return ()
-            self._require_open()
-            return self._end_stream()
-        finally:
-            self._busy.release()
+        return self._close()
 
     def iter(self, chunks: Iterable[Buffer], *, done: bytes | None = None) -> Iterator[Event]:
         """Pull chunks from an iterable and give their events one by one.
@@ -645,8 +630,8 @@ class SSEDecoder:
             StreamStateError: Another iterator has events left in its chunk.
         """
         self._check_free()
-        _check_source(chunks, done)
-        return _EventIterator(self, builtins.iter(chunks), done)
+        check_source(chunks, done)
+        return Pull(self, builtins.iter(chunks), done)
 
     def aiter(
         self, chunks: AsyncIterable[Buffer], *, done: bytes | None = None
@@ -665,8 +650,8 @@ class SSEDecoder:
             StreamStateError: Another iterator has events left in its chunk.
         """
         self._check_free()
-        _check_source(chunks, done)
-        return _AsyncEventIterator(self, builtins.aiter(chunks), done)
+        check_source(chunks, done)
+        return AsyncPull(self, builtins.aiter(chunks), done)
 
     def reset(self, last_event_id: str = "") -> None:
         """Open the decoder again for a new connection.
@@ -687,39 +672,10 @@ class SSEDecoder:
         finally:
             self._busy.release()
 
-    # --- States
+    # --- The end
 
-    def _enter(self) -> None:
-        if not self._busy.acquire(blocking=False):
-            raise StreamStateError("the decoder is in use by another call")
-
-    def _require_open(self) -> None:
-        if self._state == _HELD:
-            error = self._error
-            self._fail()
-            assert error is not None
-            raise error
-        if self._state != _OPEN:
-            how = "is closed" if self._state == _CLOSED else "has failed"
-            raise StreamStateError(f"the decoder {how}; reset() opens it for a new connection")
-
-    def _fail(self) -> None:
-        self._state = _FAILED
-        self._error = None
+    def _forget(self) -> None:
         self._clear_block()
-
-    def _collect(self, chunk: bytes) -> tuple[list[Event], LimitExceededError | None]:
-        events: list[Event] = []
-        try:
-            # Not list(): that would lose what came before an error.
-            for event in self._scan(chunk):
-                events.append(event)  # noqa: PERF402
-        except LimitExceededError as error:
-            return events, error.with_traceback(None)  # whose frames hold the chunk
-        except BaseException:  # out of memory, or interrupted: nobody knows where
-            self._fail()
-            raise
-        return events, None
 
     def _end_stream(self) -> tuple[Event, ...]:
         if self._at_start:
@@ -727,12 +683,12 @@ class SSEDecoder:
             self._at_start = False
             chunk, self._partial_bom = self._partial_bom, b""
             self._offset = 0
-            _, error = self._collect(chunk)
+            _, error = self._collect(self._scan(chunk))
             if error is not None:
                 self._fail()
                 raise error
         self._closed_at_boundary = self.at_boundary
-        self._state = _CLOSED
+        self._state = CLOSED
         if self._field_start is None:  # only comments, or nothing
             event = None
         elif self._flush:
@@ -969,254 +925,3 @@ class SSEDecoder:
                     payload.append(LF)
         del payload[-1:]
         return bytes(payload)
-
-    # --- What the iterators need
-
-    def _settle_rest(self) -> None:
-        """Parse an iterator's rest to its end, if there is no event in it.
-
-        Raises:
-            StreamStateError: There is one. The iterator gives it next.
-        """
-        rest = self._rest
-        if rest is None:
-            return
-        try:
-            is_exhausted = rest.is_exhausted()
-        except BaseException:
-            self._rest = None
-            self._fail()
-            raise
-        if is_exhausted:
-            self._rest = None
-        elif rest.is_dropped:
-            self._rest = None
-            self._fail()
-        else:
-            raise StreamStateError("an iterator has events left in its chunk")
-
-    def _check_free(self) -> None:
-        self._enter()
-        try:
-            self._settle_rest()
-        finally:
-            self._busy.release()
-
-    def _accept(self, chunk: Buffer) -> _Rest:
-        """Take an iterator's next chunk."""
-        self._enter()
-        try:
-            self._settle_rest()
-            self._require_open()
-            if type(chunk) is bytes:
-                self._rest = _Rest(self._scan(chunk))
-            else:  # its owner may change it while the events are taken
-                self._rest = _Rest(_replay(*self._collect(to_bytes(chunk))))
-            return self._rest
-        finally:
-            self._busy.release()
-
-    def _take(self, rest: _Rest) -> Event | None:
-        """Give the next event of an iterator's chunk, or None at its end."""
-        if self._rest is not rest:  # at its end already, or forgotten by reset()
-            return None
-        self._enter()
-        try:
-            event = rest.take()
-            if event is None:
-                self._rest = None
-            return event
-        except BaseException:
-            self._rest = None
-            self._fail()
-            raise
-        finally:
-            self._busy.release()
-
-    def _drop(self, rest: _Rest) -> None:
-        """See to what an iterator leaves behind: the decoder fails if there are events."""
-        if self._rest is not rest:
-            return
-        rest.is_dropped = True
-        # When the decoder is busy, its next call settles it.
-        if self._busy.acquire(blocking=False):
-            try:
-                self._settle_rest()
-            finally:
-                self._busy.release()
-
-
-# --- Iterators ------------------------------------------------------------------------------
-
-
-def _check_source(chunks: object, done: object) -> None:
-    given = type(chunks).__name__
-    if isinstance(chunks, (bytes, bytearray, memoryview, str)):
-        raise TypeError(f"chunks must be an iterable of chunks, not {given}: wrap it in a list")
-    if not (done is None or isinstance(done, bytes)):
-        raise TypeError(f"done must be bytes or None, not {type(done).__name__}")
-
-
-def _replay(events: list[Event], error: LimitExceededError | None) -> Iterator[Event]:
-    yield from events
-    if error is not None:
-        raise error
-
-
-class _Rest:
-    """What an iterator has not handed out yet of the chunk that it pulled."""
-
-    __slots__ = ("_error", "_events", "_next", "is_dropped")
-
-    def __init__(self, events: Iterator[Event]) -> None:
-        self._events = events
-        self._next: Event | None = None  # looked at, but not taken
-        self._error: LimitExceededError | None = None  # the same
-        self.is_dropped = False
-
-    def take(self) -> Event | None:
-        if self._error is not None:
-            raise self._error
-        event, self._next = self._next, None
-        return next(self._events, None) if event is None else event
-
-    def is_exhausted(self) -> bool:
-        """Whether neither an event nor an error is left."""
-        if self._error is None and self._next is None:
-            try:
-                self._next = next(self._events, None)
-            except LimitExceededError as error:
-                self._error = error
-        return self._error is None and self._next is None
-
-
-class _Pull:
-    """What the two iterators have in common: all but how the source is asked."""
-
-    __slots__ = ("_decoder", "_done", "_is_asking", "_is_exhausted", "_rest")
-
-    def __init__(self, decoder: SSEDecoder, done: bytes | None) -> None:
-        self._decoder = decoder
-        self._done = None if done is None else done.strip(JSON_SPACE)
-        self._rest: _Rest | None = None
-        self._is_exhausted = False
-        self._is_asking = False
-
-    def _next_held(self) -> Event | None:
-        """Give the next event of the chunk; None when the source must be asked, or never again."""
-        if self._is_asking:
-            raise StreamStateError("this iterator is waiting for its source")
-        if self._rest is not None and not self._is_exhausted:
-            try:
-                event = self._decoder._take(self._rest)
-            except LimitExceededError:
-                self._is_exhausted = True
-                raise
-            if event is not None:
-                if not self._is_done(event):
-                    return event
-                self._exhaust()
-                return None
-            self._rest = None
-        if not self._is_exhausted:
-            # Before the source is asked: a chunk that cannot be taken would be lost.
-            self._decoder._check_free()
-        return None
-
-    def _is_done(self, event: Event) -> bool:
-        return (
-            self._done is not None and not event.torn and event.raw.strip(JSON_SPACE) == self._done
-        )
-
-    def _accept(self, chunk: Buffer) -> None:
-        try:
-            self._rest = self._decoder._accept(chunk)
-        except BaseException:
-            self._exhaust()
-            raise
-
-    def _finish(self) -> Event | None:
-        """Close the decoder at the end of the source."""
-        self._exhaust()
-        for event in self._decoder.close():
-            if not self._is_done(event):  # a flushed event is an ordinary one
-                return event
-        return None
-
-    def _exhaust(self) -> None:
-        self._is_exhausted = True
-        rest, self._rest = self._rest, None
-        if rest is not None:
-            self._decoder._drop(rest)
-
-    def __del__(self) -> None:
-        if getattr(self, "_rest", None) is not None:
-            self._exhaust()
-
-
-class _EventIterator(_Pull):
-    __slots__ = ("_source",)
-
-    def __init__(self, decoder: SSEDecoder, source: Iterator[Buffer], done: bytes | None) -> None:
-        super().__init__(decoder, done)
-        self._source = source
-
-    def __iter__(self) -> _EventIterator:
-        return self
-
-    def __next__(self) -> Event:
-        while True:
-            event = self._next_held()
-            if event is not None:
-                return event
-            if self._is_exhausted:
-                raise StopIteration
-            self._is_asking = True
-            try:
-                chunk = next(self._source)
-            except StopIteration:
-                event = self._finish()
-                if event is not None:
-                    return event
-                raise
-            except BaseException:
-                self._exhaust()
-                raise
-            finally:
-                self._is_asking = False
-            self._accept(chunk)
-
-
-class _AsyncEventIterator(_Pull):
-    __slots__ = ("_source",)
-
-    def __init__(
-        self, decoder: SSEDecoder, source: AsyncIterator[Buffer], done: bytes | None
-    ) -> None:
-        super().__init__(decoder, done)
-        self._source = source
-
-    def __aiter__(self) -> _AsyncEventIterator:
-        return self
-
-    async def __anext__(self) -> Event:
-        while True:
-            event = self._next_held()
-            if event is not None:
-                return event
-            if self._is_exhausted:
-                raise StopAsyncIteration
-            self._is_asking = True
-            try:
-                chunk = await anext(self._source)
-            except StopAsyncIteration:
-                event = self._finish()
-                if event is not None:
-                    return event
-                raise
-            except BaseException:
-                self._exhaust()
-                raise
-            finally:
-                self._is_asking = False
-            self._accept(chunk)

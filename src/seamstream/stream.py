@@ -1,0 +1,1050 @@
+"""`EventStream`: the items of any source of bytes, with `for` or `async for`.
+
+How it works. An `_Intake` holds the decoder, what is counted and what an error does; it knows no
+I/O. One generator, and one asynchronous generator, bring it the chunks of the source and hand on
+what each chunk completes, as one batch; they are what closes the source, however they end. For a
+`for` without parsing, `itertools.chain` takes the batches apart.
+
+No reference leads from the intake or the generators back to the `EventStream`, so that what is
+dropped is freed at once.
+"""
+
+# pyright: reportPrivateUsage=false, reportUnnecessaryIsInstance=false
+
+from __future__ import annotations
+
+import io
+import os
+from collections import namedtuple
+from collections.abc import (
+    AsyncGenerator,
+    AsyncIterable,
+    AsyncIterator,
+    Callable,
+    Generator,
+    Iterable,
+    Iterator,
+    Mapping,
+    Sequence,
+)
+from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from dataclasses import dataclass
+from functools import partial
+from inspect import iscoroutinefunction
+from itertools import chain
+from operator import methodcaller
+from time import perf_counter_ns
+from types import GenericAlias
+from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, cast, final, overload
+
+from ._backend import JSONStreamDecoder, SSEDecoder
+from .errors import DecodeError, JSONDecodeError, SchemaError, StreamStateError, TornError
+from .limits import Limits
+from .quarantine import JSONLinesSink, Sink, make_entry
+from .validation import event_loader, frame_loader
+
+if TYPE_CHECKING:
+    from types import TracebackType
+    from typing import NamedTuple, TypedDict
+
+    from pydantic import TypeAdapter
+    from typing_extensions import Buffer, Self, Unpack
+    from typing_extensions import TypeVar as TypeVarWithDefault
+
+    from ._backend import Event, Frame
+    from .stats import JSONErrorCounts
+
+    # Not by its base classes: what gives bytes in pieces has many shapes.
+    Source = Iterable[Buffer] | AsyncIterable[Buffer]
+    ValueT = TypeVar("ValueT")
+    FrameOrEventT = TypeVarWithDefault("FrameOrEventT", bound=Event | Frame, default=Event)
+
+    class _Options(TypedDict, total=False):
+        """What takes part in no overload of `EventStream`."""
+
+        quarantine: Sink | str | os.PathLike[str] | None
+        done: str | bytes | None
+        limits: Limits
+        on_limit: Literal["error", "skip"]
+        on_torn: Literal["report", "flush"] | None
+        loads: Callable[[bytes], Any] | None
+        last_event_id: str
+        labels: Mapping[str, str] | None
+
+
+__all__ = ["Batches", "EventStream", "Parsed", "Report"]
+
+ItemT = TypeVar("ItemT")
+JSONFraming = Literal["ndjson", "concatenated", "array", "json-seq"]
+OnError = Literal["flag", "raise", "quarantine", "skip"]
+
+FRAMINGS = ("sse", "ndjson", "concatenated", "array", "json-seq")
+JSON_SPACE = b" \t\n\r"
+SENTINEL = b"[DONE]"
+READ_BYTES = 64 << 10  # at most, from a file
+
+
+# --- What comes out -------------------------------------------------------------------------
+
+if TYPE_CHECKING:
+
+    @final
+    class Parsed(NamedTuple, Generic[ValueT, FrameOrEventT]):
+        event: FrameOrEventT
+        value: ValueT
+        error: JSONDecodeError | SchemaError | TornError | None
+
+else:
+    # A generic typing.NamedTuple needs Python 3.11.
+    @final
+    class Parsed(namedtuple("Parsed", ("event", "value", "error"))):
+        """Hold an item of a stream and what its payload was parsed to.
+
+        `Parsed[Model]` is its type over event streams, `Parsed[Model, Frame]` over JSON.
+
+        Attributes:
+            event: The `Event` or `Frame`.
+            value: The parsed value or model; None when there is an error.
+            error: None, or a `JSONDecodeError`, `SchemaError` or `TornError`.
+        """
+
+        __slots__ = ()
+        __class_getitem__ = classmethod(GenericAlias)
+
+        def __init_subclass__(cls) -> NoReturn:
+            raise TypeError("type 'Parsed' is not an acceptable base type")
+
+
+# The constructor of a named tuple is a Python function; this is twice as fast.
+_new_parsed: Callable[[tuple[Any, Any, Any]], Parsed[Any, Any]] = partial(
+    cast("Any", tuple).__new__, Parsed
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    """Say how a stream went so far, in a snapshot that does not change.
+
+    What a framing does not have is 0. Times are those of `time.perf_counter_ns()`, and None until
+    the thing has happened.
+
+    Attributes:
+        bytes: Bytes consumed. What came with the sentinel, in the same chunk, is in this and
+            the other counts.
+        events: Events of an event stream, the sentinel included, the torn one not.
+        comments: See `Stats`, as for the next four.
+        ignored_lines: Lines with an unknown field name.
+        invalid_fields: Fields whose value was ignored.
+        empty_blocks: Blocks without data.
+        replaced: U+FFFD put in for ill-formed UTF-8.
+        frames: Whole values of a JSON stream.
+        errors: Error frames of a JSON stream by kind; None for an event stream.
+        skipped: What outgrew the limit and was left out (`on_limit="skip"`).
+        torn: 1 if the stream ended inside an event or a value, else 0.
+        parse_errors: Items that are not JSON though they should be; None when nothing is parsed.
+        schema_errors: Items that their model refused; None when nothing is parsed.
+        quarantined: Items taken out of the stream and given to the sink.
+        sink_errors: How many of these the sink raised an exception for.
+        done_seen: Whether the sentinel ended the stream.
+        array_closed: Whether the array's own bracket was read; None in other framings.
+        opened_ns: When the `EventStream` was made.
+        first_byte_ns: When the first chunk with bytes came.
+        first_event_ns: When the first item was complete.
+        last_byte_ns: When the last chunk with bytes came.
+    """
+
+    bytes: int
+    events: int
+    comments: int
+    ignored_lines: int
+    invalid_fields: int
+    empty_blocks: int
+    replaced: int
+    frames: int
+    errors: JSONErrorCounts | None
+    skipped: int
+    torn: int
+    parse_errors: int | None
+    schema_errors: int | None
+    quarantined: int
+    sink_errors: int
+    done_seen: bool
+    array_closed: bool | None
+    opened_ns: int
+    first_byte_ns: int | None
+    first_event_ns: int | None
+    last_byte_ns: int | None
+
+
+# --- Sources --------------------------------------------------------------------------------
+
+
+def _is_iterable(source: object) -> bool:
+    return hasattr(type(source), "__iter__") or callable(getattr(source, "read1", None))
+
+
+def _is_async_iterable(source: object) -> bool:
+    return hasattr(type(source), "__aiter__")
+
+
+def _check_source(source: Any) -> None:
+    given = type(source).__name__
+    if isinstance(source, (bytes, bytearray, memoryview, str)):
+        raise TypeError(f"source must be an iterable of chunks, not {given}: wrap it in a list")
+    if isinstance(source, io.TextIOBase):
+        raise TypeError("source is a file that was opened as text: open it as binary")
+    if not (_is_iterable(source) or _is_async_iterable(source)):
+        raise TypeError(f"source must be an iterable or async iterable of bytes, not {given}")
+
+
+def _chunks_of(source: Any) -> Iterator[Buffer]:
+    """Give the chunks of a source as they come: the only place that knows what can be one."""
+    # A file iterates over lines, and its read() waits until it has all that was asked for.
+    read: Any = getattr(source, "read1", None)
+    if read is None and isinstance(source, io.RawIOBase):
+        read = source.read  # with no buffer to fill it does not wait
+    return iter(source) if read is None else iter(partial(read, READ_BYTES), b"")
+
+
+def _async_chunks_of(source: Any) -> AsyncIterator[Buffer]:
+    """Do as `_chunks_of`, for an asynchronous source."""
+    # The readers of asyncio and aiohttp iterate over lines too, and refuse long ones.
+    if all(callable(getattr(source, name, None)) for name in ("read", "readuntil", "at_eof")):
+        return _read(source.read)
+    return aiter(source)
+
+
+async def _read(read: Callable[[int], Any]) -> AsyncGenerator[Buffer, None]:
+    while chunk := await read(READ_BYTES):
+        yield chunk
+
+
+def _close(*things: object) -> None:
+    """Close what can be closed, all of it whatever happens."""
+    if things:
+        thing, *rest = things
+        try:
+            close = getattr(thing, "close", None)
+            if callable(close):
+                close()
+        finally:
+            _close(*rest)
+
+
+async def _aclose(*things: object) -> None:
+    if things:
+        thing, *rest = things
+        try:
+            close: Any = getattr(thing, "aclose", None) or getattr(thing, "close", None)
+            if callable(close):
+                closed: Any = close()
+                if hasattr(closed, "__await__"):  # not every close() is asynchronous
+                    await closed
+        finally:
+            await _aclose(*rest)
+
+
+# --- The stream without its source ----------------------------------------------------------
+
+
+class _Intake:
+    """What is between chunks and items, and counts them."""
+
+    __slots__ = (
+        "chunks",
+        "decoder",
+        "done",
+        "done_seen",
+        "first_byte_ns",
+        "first_event_ns",
+        "has_ended",
+        "has_logged",
+        "is_event_stream",
+        "is_source_closed",
+        "keeps_text",
+        "labels",
+        "last_byte_ns",
+        "load",
+        "looks_at_is_done",
+        "on_error",
+        "opened_ns",
+        "owned_sink",
+        "parse_errors",
+        "quarantined",
+        "safe_bytes",
+        "schema_errors",
+        "sink",
+        "sink_errors",
+        "source",
+    )
+
+    def __init__(
+        self,
+        source: object,
+        decoder: SSEDecoder | JSONStreamDecoder,
+        *,
+        is_event_stream: bool,
+        done: bytes | None,
+        max_event_bytes: int,
+    ) -> None:
+        self.source = source
+        self.chunks: object = None  # its iterator, when it has been asked for one
+        self.is_source_closed = False
+        self.decoder = decoder
+        self.is_event_stream = is_event_stream
+        self.done = done
+        # A slot of the event, which says the same in a tenth of the time.
+        self.looks_at_is_done = is_event_stream and done == SENTINEL
+        # A chunk of an event stream that is no longer gives no error after the events in it: the
+        # error would be within an event that begins after them.
+        self.safe_bytes = max_event_bytes if is_event_stream else -1
+        self.load: Callable[[Any], Any] | None = None  # None: nothing is parsed
+        self.keeps_text: Callable[[Any], bool] = _is_text
+        self.on_error: OnError = "flag"
+        self.sink: Sink | None = None
+        self.owned_sink: AbstractContextManager[Any] = nullcontext()
+        self.labels: Mapping[str, str] = {}
+
+        self.parse_errors = 0
+        self.schema_errors = 0
+        self.quarantined = 0
+        self.sink_errors = 0
+        self.has_logged = False
+        self.has_ended = False  # by the end of the source or the sentinel
+        self.done_seen = False
+        self.opened_ns = perf_counter_ns()
+        self.first_byte_ns: int | None = None
+        self.first_event_ns: int | None = None
+        self.last_byte_ns: int | None = None
+
+    # Items.
+
+    def until_done(self, items: tuple[Any, ...]) -> tuple[Any, ...]:
+        """Give the items before the sentinel, and note that it came."""
+        done = self.done
+        if done is not None:
+            for index, item in enumerate(items):
+                if item.raw.strip(JSON_SPACE) == done and not item.torn:
+                    self.done_seen = self.has_ended = True
+                    return items[:index]
+        return items
+
+    def finish(self) -> tuple[Any, ...]:
+        """Give what the end of the source settles."""
+        self.has_ended = True
+        items = self.decoder.close()
+        if not items:
+            return items
+        if self.first_event_ns is None and not items[0].torn:
+            self.first_event_ns = perf_counter_ns()
+        return self.until_done(items)
+
+    # Values.
+
+    def parse_each(self, items: Iterable[Any]) -> Iterator[Parsed[Any, Any]]:
+        """Parse items one by one as they are taken; leave out what is not to be handed out."""
+        load = self.load
+        assert load is not None
+        for item in items:
+            try:
+                value = load(item)
+            except DecodeError as error:  # noqa: PERF203 - each item's own
+                parsed = self._settle_error(item, error)
+                if parsed is not None:
+                    yield parsed
+            else:
+                yield _new_parsed((item, value, None))
+
+    def parse_together(self, items: Iterable[Any]) -> Iterator[list[Parsed[Any, Any]]]:
+        """Parse items; give them as one list, if there are any, and then raise what comes."""
+        batch: list[Parsed[Any, Any]] = []
+        failure = None
+        try:
+            # Not list(): that would lose what came before an exception.
+            for parsed in self.parse_each(items):
+                batch.append(parsed)  # noqa: PERF402
+        except Exception as error:
+            failure = error
+        if batch:
+            yield batch
+        if failure is not None:
+            raise failure
+
+    def _settle_error(self, item: Any, error: DecodeError) -> Parsed[Any, Any] | None:
+        """Do with an item that gave an error as `on_error` says."""
+        if isinstance(error, JSONDecodeError):
+            if self.is_event_stream and self.keeps_text(item):
+                return _new_parsed((item, item.data, None))
+            self.parse_errors += 1
+        elif isinstance(error, SchemaError):
+            self.schema_errors += 1
+        if self.on_error == "raise":
+            raise error
+        if self.on_error == "flag":
+            _forget_frames(error)
+            return _new_parsed((item, None, error))
+        if self.sink is not None:
+            self._quarantine(self.sink, item, error)
+        return None
+
+    def _quarantine(self, sink: Sink, item: Any, error: DecodeError) -> None:
+        self.quarantined += 1
+        try:
+            sink(make_entry(item, error, self.labels))
+        except Exception as failure:
+            self.sink_errors += 1
+            if not self.has_logged:
+                self.has_logged = True
+                _log_sink_error(failure)
+
+    # The source.
+
+    def close_source(self) -> None:
+        if not self.is_source_closed:
+            self.is_source_closed = True
+            _close(*self._to_close())
+
+    async def aclose_source(self) -> None:
+        if not self.is_source_closed:
+            self.is_source_closed = True
+            await _aclose(*self._to_close())
+
+    def close_quietly(self) -> None:
+        """Close a source of which the bytes, or the error, are what counts."""
+        with suppress(Exception):
+            self.close_source()
+
+    async def aclose_quietly(self) -> None:
+        with suppress(Exception):
+            await self.aclose_source()
+
+    def _to_close(self) -> tuple[object, ...]:
+        chunks, self.chunks = self.chunks, None
+        return (self.source,) if chunks is None or chunks is self.source else (chunks, self.source)
+
+    # The report.
+
+    def report(self) -> Report:
+        stats: Any = self.decoder.stats
+        is_parsed = self.load is not None
+        return Report(
+            bytes=stats.bytes,
+            events=getattr(stats, "events", 0),
+            comments=getattr(stats, "comments", 0),
+            ignored_lines=getattr(stats, "ignored_lines", 0),
+            invalid_fields=getattr(stats, "invalid_fields", 0),
+            empty_blocks=getattr(stats, "empty_blocks", 0),
+            replaced=getattr(stats, "replaced", 0),
+            frames=getattr(stats, "frames", 0),
+            errors=getattr(stats, "errors", None),
+            skipped=stats.skipped,
+            torn=stats.torn,
+            parse_errors=self.parse_errors if is_parsed else None,
+            schema_errors=self.schema_errors if is_parsed else None,
+            quarantined=self.quarantined,
+            sink_errors=self.sink_errors,
+            done_seen=self.done_seen,
+            array_closed=getattr(self.decoder, "array_closed", None),
+            opened_ns=self.opened_ns,
+            first_byte_ns=self.first_byte_ns,
+            first_event_ns=self.first_event_ns,
+            last_byte_ns=self.last_byte_ns,
+        )
+
+
+def _as_bytes(chunk: Buffer) -> bytes:
+    """Copy a chunk that is not exact `bytes`; what refuses it says so as a decoder does."""
+    if isinstance(chunk, str):
+        raise TypeError("a bytes-like object is required, not str: encode() the text first")
+    with memoryview(chunk) as view:
+        if not view.c_contiguous:
+            raise BufferError("the buffer is not C-contiguous")
+        return view.tobytes()
+
+
+def _forget_frames(error: BaseException) -> None:
+    """Take from an error, and its causes, what would keep the stream and its callers alive."""
+    cause: BaseException | None = error
+    while cause is not None and cause.__traceback__ is not None:
+        cause.__traceback__ = None
+        cause = cause.__cause__ or cause.__context__
+
+
+def _is_text(event: Event) -> bool:
+    """Tell whether a payload that is not JSON was not meant to be: it is text."""
+    return event.is_done or not event.raw.lstrip(JSON_SPACE).startswith((b"{", b"["))
+
+
+def _is_never_text(event: Event) -> bool:
+    return False
+
+
+def _log_sink_error(error: Exception) -> None:
+    from logging import getLogger  # noqa: PLC0415 - hardly ever needed
+
+    # What an exception of somebody else's says may hold payload text; that of the system does not.
+    what = type(error).__name__
+    if isinstance(error, OSError) and error.strerror:
+        what += f": {error.strerror}"
+    getLogger("seamstream").error(
+        "a quarantine sink failed (%s); the stream goes on, and further failures are only counted",
+        what,
+    )
+
+
+# --- The stream with its source -------------------------------------------------------------
+
+
+# The next two do the same for each chunk, in place: to call a common function would take as long
+# as the decoder does.
+
+
+def _batches_of(intake: _Intake) -> Generator[tuple[Any, ...], None, None]:
+    """Pull the chunks of a source and give what each completes; close it, however this ends."""
+    clock, feed = perf_counter_ns, intake.decoder.feed
+    looks_at_is_done, safe_bytes = intake.looks_at_is_done, intake.safe_bytes
+    try:
+        intake.chunks = chunks = _chunks_of(intake.source)
+        for chunk in chunks:
+            now = clock()
+            if type(chunk) is not bytes:
+                chunk = _as_bytes(chunk)
+            if chunk:
+                intake.last_byte_ns = now
+                if intake.first_byte_ns is None:
+                    intake.first_byte_ns = now
+            items: tuple[Any, ...] = feed(chunk)
+            if not items:
+                continue
+            if intake.first_event_ns is None:
+                intake.first_event_ns = clock()
+            if looks_at_is_done:
+                for item in items:
+                    if item.is_done:
+                        items = intake.until_done(items)
+                        break
+            else:
+                items = intake.until_done(items)
+            if items:
+                yield items
+            if intake.has_ended:
+                return
+            if len(chunk) > safe_bytes:
+                feed(b"")  # raises an error that came after the items
+        items = intake.finish()
+        intake.close_quietly()
+        if items:
+            yield items
+            intake.decoder.close()  # raises an error that came after the items
+    finally:
+        intake.close_quietly()
+
+
+async def _async_items_of(
+    intake: _Intake, arrange: Callable[[tuple[Any, ...]], Iterable[Any]] | None
+) -> AsyncGenerator[Any, None]:
+    """Do so asynchronously, and give the items as `arrange` does, or else one by one."""
+    clock, feed = perf_counter_ns, intake.decoder.feed
+    looks_at_is_done, safe_bytes = intake.looks_at_is_done, intake.safe_bytes
+    try:
+        intake.chunks = chunks = _async_chunks_of(intake.source)
+        async for chunk in chunks:
+            now = clock()
+            if type(chunk) is not bytes:
+                chunk = _as_bytes(chunk)
+            if chunk:
+                intake.last_byte_ns = now
+                if intake.first_byte_ns is None:
+                    intake.first_byte_ns = now
+            items: tuple[Any, ...] = feed(chunk)
+            if not items:
+                continue
+            if intake.first_event_ns is None:
+                intake.first_event_ns = clock()
+            if looks_at_is_done:
+                for item in items:
+                    if item.is_done:
+                        items = intake.until_done(items)
+                        break
+            else:
+                items = intake.until_done(items)
+            for item in items if arrange is None else arrange(items):
+                yield item
+            if intake.has_ended:
+                return
+            if len(chunk) > safe_bytes:
+                feed(b"")  # raises an error that came after the items
+        items = intake.finish()
+        await intake.aclose_quietly()
+        for item in items if arrange is None else arrange(items):
+            yield item
+        if items:
+            intake.decoder.close()  # raises an error that came after the items
+    finally:
+        intake.owned_sink.__exit__(None, None, None)
+        await intake.aclose_quietly()
+
+
+def _arranged(
+    intake: _Intake, arrange: Callable[[tuple[Any, ...]], Iterable[Any]]
+) -> Generator[Any, None, None]:
+    with closing(_batches_of(intake)) as batches, intake.owned_sink:
+        for items in batches:
+            yield from arrange(items)
+
+
+def _together(items: tuple[Any, ...]) -> tuple[tuple[Any, ...], ...]:
+    return (items,) if items else ()
+
+
+@final
+class Batches(Generic[ItemT]):
+    """Iterate over what the chunks of an `EventStream` complete, one chunk at a time."""
+
+    __slots__ = ("_stream",)
+
+    def __init__(self, stream: EventStream[ItemT]) -> None:
+        self._stream = stream
+
+    def __iter__(self) -> Iterator[Sequence[ItemT]]:
+        return self._stream._iterate("batches")
+
+    def __aiter__(self) -> AsyncIterator[Sequence[ItemT]]:
+        return self._stream._iterate_asynchronously("batches")
+
+
+@final
+class EventStream(Generic[ItemT]):
+    """Read the items of any source of bytes, with `for` or `async for`.
+
+        with seamstream.EventStream(chunks, model=Completion) as stream:
+            for event, completion, error in stream:
+                ...
+
+    Each item comes out with the chunk that completes it, before the next chunk is asked for. What
+    the end of the source cut comes last, as a torn item. When the source fails, its exception
+    comes after everything complete, and `report` can still be read.
+
+    In `with` or `async with` the source is closed however the block is left; otherwise it is
+    closed at its end, at the sentinel, on an error, and when the stream is dropped (then an
+    asynchronous one by the event loop, as any asynchronous generator).
+
+    There is one iteration: `iter()` a second time, after a `break` for instance, goes on with it.
+
+    Args:
+        source: An iterable or asynchronous iterable of bytes-like chunks, cut anywhere; a file
+            opened as binary, or what `makefile("rb")` of a socket gives; a `StreamReader` of
+            asyncio. The exceptions of a source pass through.
+        framing: "sse" for event streams, whose items are `Event`; "ndjson", "concatenated",
+            "array" or "json-seq" for JSON, whose items are `Frame`.
+        model: Validate the payloads: a pydantic model, a `TypeAdapter`, or a type one can be made
+            for. In event streams also a mapping from event names to these; the payloads of other
+            events are parsed as with `parse`. The items are then `Parsed`.
+        parse: Parse the payloads as JSON, each once. The items are then `Parsed`. In event
+            streams a payload that begins neither with `{` nor with `[` and is not JSON is its
+            own text, and no error.
+        on_error: What an item does that is not the JSON it should be, that its model refuses, or
+            that the end of the stream cut: "flag" hands it out with `error` set; "raise" raises
+            that error and ends the stream; "quarantine" gives it to the sink and goes on; "skip"
+            only counts it. Other than "flag" it needs `model` or `parse`.
+        quarantine: The sink, for `on_error="quarantine"`: a callable that takes a
+            `QuarantineEntry`, or a path, for a `JSONLinesSink` that is closed with the stream. An
+            exception of a sink is counted, and the first one logged.
+        done: The payload that ends the stream without being handed out, JSON white space around
+            it ignored. None: none does.
+        limits: How large an item may grow.
+        on_limit: "error" raises `LimitExceededError` for an item that outgrows the limit, and ends
+            the stream; "skip" leaves it out.
+        on_torn: As for `SSEDecoder`: "report" or "flush". Only for event streams.
+        loads: What parses JSON in place of `orjson.loads`; models do not use it.
+        last_event_id: The last event ID to begin with. Only for event streams.
+        labels: Texts to find an entry by in the quarantine, the name of the upstream say.
+
+    Raises:
+        TypeError: An argument has the wrong type.
+        ValueError: An argument has a value that it cannot have, or not with the others.
+        ImportError: There is a `model`, and pydantic 2 is not installed.
+    """
+
+    __slots__ = (
+        "__weakref__",
+        "_async_generator",
+        "_generator",
+        "_intake",
+        "_is_closed",
+        "_iterator",
+        "_style",
+    )
+
+    @overload
+    def __init__(
+        self: EventStream[Event],
+        source: Source,
+        *,
+        framing: Literal["sse"] = "sse",
+        model: None = None,
+        parse: Literal[False] = False,
+        on_error: Literal["flag"] = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Frame],
+        source: Source,
+        *,
+        framing: JSONFraming,
+        model: None = None,
+        parse: Literal[False] = False,
+        on_error: Literal["flag"] = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[Any, Event]],
+        source: Source,
+        *,
+        framing: Literal["sse"] = "sse",
+        model: None = None,
+        parse: Literal[True],
+        on_error: OnError = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[Any, Frame]],
+        source: Source,
+        *,
+        framing: JSONFraming,
+        model: None = None,
+        parse: Literal[True],
+        on_error: OnError = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[ValueT | None, Event]],
+        source: Source,
+        *,
+        framing: Literal["sse"] = "sse",
+        model: type[ValueT] | TypeAdapter[ValueT],
+        parse: bool = False,
+        on_error: Literal["flag"] = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[ValueT, Event]],
+        source: Source,
+        *,
+        framing: Literal["sse"] = "sse",
+        model: type[ValueT] | TypeAdapter[ValueT],
+        parse: bool = False,
+        on_error: Literal["raise", "quarantine", "skip"],
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[ValueT | None, Frame]],
+        source: Source,
+        *,
+        framing: JSONFraming,
+        model: type[ValueT] | TypeAdapter[ValueT],
+        parse: bool = False,
+        on_error: Literal["flag"] = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[ValueT, Frame]],
+        source: Source,
+        *,
+        framing: JSONFraming,
+        model: type[ValueT] | TypeAdapter[ValueT],
+        parse: bool = False,
+        on_error: Literal["raise", "quarantine", "skip"],
+        **options: Unpack[_Options],
+    ) -> None: ...
+    @overload
+    def __init__(
+        self: EventStream[Parsed[Any, Event]],
+        source: Source,
+        *,
+        framing: Literal["sse"] = "sse",
+        model: Mapping[str, Any],
+        parse: bool = False,
+        on_error: OnError = "flag",
+        **options: Unpack[_Options],
+    ) -> None: ...
+
+    def __init__(
+        self,
+        source: Source,
+        *,
+        framing: Literal["sse"] | JSONFraming = "sse",
+        model: Any = None,
+        parse: bool = False,
+        on_error: OnError = "flag",
+        quarantine: Sink | str | os.PathLike[str] | None = None,
+        done: str | bytes | None = "[DONE]",
+        limits: Limits = Limits(),  # noqa: B008 - immutable
+        on_limit: Literal["error", "skip"] = "error",
+        on_torn: Literal["report", "flush"] | None = None,
+        loads: Callable[[bytes], Any] | None = None,
+        last_event_id: str = "",
+        labels: Mapping[str, str] | None = None,
+    ) -> None:
+        _check_source(source)
+        _check_choice("framing", framing, FRAMINGS)
+        _check_choice("on_error", on_error, ("flag", "raise", "quarantine", "skip"))
+        if not isinstance(parse, bool):
+            raise TypeError(f"parse must be bool, not {type(parse).__name__}")
+        decoder: SSEDecoder | JSONStreamDecoder
+        if framing == "sse":
+            decoder = SSEDecoder(
+                limits=limits,
+                on_limit=on_limit,
+                on_torn=on_torn,
+                last_event_id=last_event_id,
+                loads=loads,
+            )
+        else:
+            for name, is_given in (
+                ("on_torn", on_torn is not None),
+                ("last_event_id", last_event_id != ""),
+                ("a model for each event name", isinstance(model, Mapping)),
+            ):
+                if is_given:
+                    raise ValueError(f"{name} needs framing='sse'")
+            decoder = JSONStreamDecoder(
+                framing=framing, limits=limits, on_limit=on_limit, loads=loads
+            )
+        intake = _Intake(
+            source,
+            decoder,
+            is_event_stream=framing == "sse",
+            done=_as_payload(done),
+            max_event_bytes=limits.max_event_bytes,
+        )
+        intake.on_error = on_error
+        intake.labels = _as_labels(labels)
+        if model is not None:
+            intake.load, intake.keeps_text = _as_loader(model, intake.is_event_stream)
+        elif parse:
+            intake.load = methodcaller("json")
+        if on_error != "flag" and intake.load is None:
+            raise ValueError(f"on_error={on_error!r} needs parse=True or a model")
+        if (on_error == "quarantine") != (quarantine is not None):
+            raise ValueError("on_error='quarantine' and a sink, in quarantine, need each other")
+        if callable(quarantine):
+            intake.sink = _check_sink(quarantine)
+        elif quarantine is not None:
+            intake.sink = intake.owned_sink = _make_sink(quarantine)
+        self._intake = intake
+        self._style: str | None = None  # what is iterated over, once it is
+        self._iterator: Any = None
+        # What closes the source: the iterator, or inside it.
+        self._generator: Any = None
+        self._async_generator: Any = None
+        self._is_closed = False
+
+    # Iteration.
+
+    def __iter__(self) -> Iterator[ItemT]:
+        return self._iterate("items")
+
+    def __aiter__(self) -> AsyncIterator[ItemT]:
+        return self._iterate_asynchronously("items")
+
+    def batches(self) -> Batches[ItemT]:
+        """Iterate over batches: the items that one chunk completes, for each that completes any.
+
+        A batch is the tuple of `Event` or `Frame`, or the list of `Parsed`. With `for` or
+        `async for`, in place of an iteration over the items.
+        """
+        return Batches(self)
+
+    def _iterate(self, what: str) -> Iterator[Any]:
+        if self._begins(what):
+            intake = self._intake
+            if not _is_iterable(intake.source):
+                raise TypeError("the source is asynchronous: use `async for`")
+            if intake.load is not None:
+                self._generator = self._iterator = _arranged(intake, self._arrangement(what))
+            else:
+                self._generator = batches = _batches_of(intake)
+                self._iterator = batches if what == "batches" else chain.from_iterable(batches)
+            self._style = what
+        return cast("Iterator[Any]", self._iterator)
+
+    def _iterate_asynchronously(self, what: str) -> AsyncIterator[Any]:
+        style = "asynchronous " + what
+        if self._begins(style):
+            intake = self._intake
+            if not _is_async_iterable(intake.source):
+                raise TypeError("the source is not asynchronous: use `for`")
+            arrange = None
+            if intake.load is not None:
+                arrange = self._arrangement(what)
+            elif what == "batches":
+                arrange = _together
+            self._async_generator = self._iterator = _async_items_of(intake, arrange)
+            self._style = style
+        return cast("AsyncIterator[Any]", self._iterator)
+
+    def _arrangement(self, what: str) -> Callable[[tuple[Any, ...]], Iterable[Any]]:
+        intake = self._intake
+        return intake.parse_together if what == "batches" else intake.parse_each
+
+    def _begins(self, style: str) -> bool:
+        """Tell whether this is the begin of the iteration, or its continuation."""
+        if self._is_closed and not self._intake.has_ended:
+            raise StreamStateError("the stream was closed before its end")
+        if self._style not in (None, style):
+            raise StreamStateError(f"the stream is already iterated over, by its {self._style}")
+        return self._style is None
+
+    # Closing.
+
+    def close(self) -> None:
+        """Close the source, and the sink if it was given as a path; end the iteration."""
+        self._is_closed = True
+        with self._intake.owned_sink:
+            try:
+                self._intake.close_source()
+            finally:
+                # Not from inside: what is called while it runs cannot end it.
+                generator = self._generator
+                if generator is not None and not generator.gi_running:
+                    generator.close()
+
+    async def aclose(self) -> None:
+        """Close an asynchronous source; otherwise as `close`."""
+        self._is_closed = True
+        with self._intake.owned_sink:
+            try:
+                await self._intake.aclose_source()
+            finally:
+                generator = self._async_generator
+                if generator is not None and not generator.ag_running:
+                    await generator.aclose()
+
+    def __enter__(self) -> Self:
+        if not _is_iterable(self._intake.source):
+            raise TypeError("the source is asynchronous: use `async with`")
+        return self
+
+    def __exit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            self._intake.close_quietly()  # that error is the one to see
+        self.close()
+
+    async def __aenter__(self) -> Self:
+        if not _is_async_iterable(self._intake.source):
+            raise TypeError("the source is not asynchronous: use `with`")
+        return self
+
+    async def __aexit__(
+        self,
+        kind: type[BaseException] | None,
+        error: BaseException | None,
+        traceback: TracebackType | None,
+    ) -> None:
+        if error is not None:
+            await self._intake.aclose_quietly()
+        await self.aclose()
+
+    # What is known.
+
+    @property
+    def report(self) -> Report:
+        """How the stream went so far; it can be read at any time, also after an error."""
+        return self._intake.report()
+
+    @property
+    def last_event_id(self) -> str:
+        """The last event ID, for the `Last-Event-ID` header; empty for JSON."""
+        return getattr(self._intake.decoder, "last_event_id", "")
+
+    @property
+    def reconnection_time_ms(self) -> int | None:
+        """The last valid `retry` of the event stream, in milliseconds, or None."""
+        return getattr(self._intake.decoder, "reconnection_time_ms", None)
+
+    def __repr__(self) -> str:
+        state = "closed" if self._is_closed else "ended" if self._intake.has_ended else "open"
+        return f"<EventStream of {type(self._intake.source).__name__}, {state}>"
+
+
+# --- Arguments ------------------------------------------------------------------------------
+
+
+def _check_choice(name: str, value: str, choices: tuple[str, ...]) -> None:
+    if not isinstance(value, str):
+        raise TypeError(f"{name} must be str, not {type(value).__name__}")
+    if value not in choices:
+        allowed = ", ".join(map(repr, choices))
+        raise ValueError(f"{name} must be one of {allowed}, not {value[:80]!r}")
+
+
+def _as_payload(done: str | bytes | None) -> bytes | None:
+    if isinstance(done, str):
+        done = done.encode()
+    if not (done is None or isinstance(done, bytes)):
+        raise TypeError(f"done must be str, bytes or None, not {type(done).__name__}")
+    return None if done is None else done.strip(JSON_SPACE)
+
+
+def _as_labels(labels: Mapping[str, str] | None) -> dict[str, str]:
+    if labels is None:
+        return {}
+    if not isinstance(labels, Mapping):
+        raise TypeError(f"labels must be a mapping, not {type(labels).__name__}")
+    for item in labels.items():
+        for text in item:
+            if not isinstance(text, str):
+                raise TypeError(f"labels must map str to str, not {type(text).__name__}")
+    return dict(labels)
+
+
+def _check_sink(sink: Sink) -> Sink:
+    if iscoroutinefunction(sink) or iscoroutinefunction(getattr(sink, "__call__", None)):  # noqa: B004
+        raise TypeError("a quarantine sink cannot be a coroutine function: it is not awaited")
+    return sink
+
+
+def _make_sink(path: Any) -> JSONLinesSink:
+    if not isinstance(path, (str, os.PathLike)):
+        raise TypeError(f"quarantine must be callable or a path, not {type(path).__name__}")
+    return JSONLinesSink(cast("str", path))
+
+
+def _as_loader(
+    model: Any, is_event_stream: bool
+) -> tuple[Callable[[Any], Any], Callable[[Any], bool]]:
+    """Give what parses an item, and what tells whether one that is not JSON may be text."""
+    if not is_event_stream:
+        return frame_loader(model), _is_never_text
+    if isinstance(model, Mapping):
+        return _as_loader_by_name(model)  # pyright: ignore[reportUnknownArgumentType]
+    return event_loader(model), _is_never_text
+
+
+def _as_loader_by_name(
+    models: Mapping[Any, Any],
+) -> tuple[Callable[[Any], Any], Callable[[Any], bool]]:
+    loaders: dict[str | None, Callable[[Event], Any]] = {}
+    for name, target in models.items():
+        if not isinstance(name, str):
+            raise TypeError(f"an event name must be str, not {type(name).__name__}")
+        loaders[name] = event_loader(target)
+
+    def load(event: Event) -> Any:
+        loader = loaders.get(event.event)
+        return event.json() if loader is None else loader(event)
+
+    return load, lambda event: event.event not in loaders and _is_text(event)
