@@ -26,6 +26,9 @@ pub(crate) struct EventSource {
     context: Option<Strong>,
 }
 
+/// The longest event type that is remembered: an idle decoder holds next to nothing.
+const NAME_KEPT: usize = 64;
+
 /// Makes events out of blocks.
 struct Maker<'a> {
     shared: &'static Shared,
@@ -63,7 +66,9 @@ impl Maker<'_> {
             Some(known) => known.clone(),
             None => new_text(name)?,
         };
-        *self.last_name = Some(found.clone());
+        if name.len() <= NAME_KEPT {
+            *self.last_name = Some(found.clone());
+        }
         Ok(found)
     }
 
@@ -194,7 +199,9 @@ impl Stream for EventSource {
 ///     profile: Only `"whatwg"`.
 ///     keep_wire: Whether each event keeps its block as it came, as `wire`.
 ///     last_event_id: The last event ID that an earlier connection ended with.
-///     loads: A JSON parser that takes `bytes`, used by the events; orjson by default.
+///     loads: A JSON parser that takes `bytes`, used by the events; orjson by default. A method
+///         of an object that has both the decoder and its events keeps them all alive: the
+///         garbage collector does not see through events.
 ///
 /// Raises:
 ///     TypeError: An argument has the wrong type.
@@ -452,11 +459,12 @@ impl SSEDecoder {
     }
 
     fn __clear__(&self) {
-        if let Ok(machine) = self.0.enter()
-            && let Some(context) = &machine.stream.context
-        {
-            event::clear_loads(context);
-        }
+        // Dropped when nobody is inside any more: it may run the caller's code.
+        let loads = self
+            .0
+            .enter_if_free()
+            .and_then(|machine| machine.stream.context.as_ref().and_then(event::take_loads));
+        drop(loads);
     }
 }
 

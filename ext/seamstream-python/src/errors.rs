@@ -1,6 +1,6 @@
 //! Exceptions. Their classes are Python's, in `seamstream.errors`, one for both backends.
 
-use crate::raw::{Object, Raised};
+use crate::raw::{Object, Raised, held};
 use pyo3::exceptions::{PyMemoryError, PyTypeError};
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -45,7 +45,7 @@ pub(crate) fn from_core(
 
 /// Sets the `TypeError` for a chunk that is no buffer.
 pub(crate) fn not_bytes(object: Object) -> Raised {
-    Python::attach(|py| {
+    held(|py| {
         // SAFETY: the callers' objects are live.
         let object = unsafe { Bound::from_borrowed_ptr(py, object) };
         type_error(&object).restore(py);
@@ -66,7 +66,7 @@ fn type_error(object: &Bound<'_, PyAny>) -> PyErr {
 /// Sets the exception that a panic of the core becomes.
 #[cold]
 pub(crate) fn panicked() {
-    Python::attach(|py| {
+    held(|py| {
         let error =
             new(py, "SeamstreamError", ("internal error: the parser panicked; please report it",));
         // SAFETY: the GIL is held. Whatever was set before belongs to the call that panicked.

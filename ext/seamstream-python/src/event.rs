@@ -7,7 +7,7 @@
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
 use crate::types::{freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
-use pyo3::exceptions::{PyException, PyTypeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
@@ -205,13 +205,14 @@ pub(crate) fn loads(context: &Strong) -> Strong {
     unsafe { Strong::borrowed(loads_of(context.as_ptr())) }
 }
 
-/// Breaks a cycle through `loads`, for the garbage collector.
-pub(crate) fn clear_loads(context: &Strong) {
-    // SAFETY: a live context, whose old `loads` is given back after it is out of reach.
+/// Takes the `loads` out of a context that nobody but the caller has, for the garbage collector;
+/// what comes is to be dropped where its end may run the caller's code.
+pub(crate) fn take_loads(context: &Strong) -> Option<Strong> {
+    sole_loads(context)?;
+    // SAFETY: a live context, whose `loads` is owned by it.
     unsafe {
         let slot = &raw mut (*context.as_ptr().cast::<StreamContext>()).loads;
-        let old = slot.replace(shared().none.clone().into_ptr());
-        ffi::Py_DECREF(old);
+        Strong::owned(slot.replace(shared().none.clone().into_ptr())).ok()
     }
 }
 
@@ -556,7 +557,7 @@ pub(crate) fn exact<'py, T: pyo3::PyTypeInfo>(
     if value.get_type().is(&kind) {
         return Ok(value.clone());
     }
-    if !value.is_instance(&kind)? || value.is_instance_of::<PyBool>() {
+    if !value.is_instance_of::<T>() || value.is_instance_of::<PyBool>() {
         let given = value.get_type().name()?;
         return Err(PyTypeError::new_err(format!("{name} must be {wanted}, not {given}")));
     }
@@ -870,5 +871,7 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         names: WELL_KNOWN.iter().map(|&name| (name, text(name))).collect(),
     };
     module.add("Event", made.event_type.bind(py))?;
-    SHARED.set(made).map_err(|_| PyException::new_err("seamstream._core is loaded twice"))
+    SHARED
+        .set(made)
+        .map_err(|_| PyImportError::new_err("seamstream._core can be loaded once in a process"))
 }

@@ -2,10 +2,10 @@
 
 use crate::errors;
 use crate::event::{self, exact, keywords, loads_of, shared};
-use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
+use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, held, new_text};
 use crate::types::{freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
-use pyo3::exceptions::{PyTypeError, PyValueError};
+use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::types::{PyBool, PyBytes, PyDict, PyString, PyTuple};
@@ -141,7 +141,7 @@ impl Ref {
         } else if self.is_value() {
             self.text().explain_refusal();
         } else {
-            Python::attach(|py| self.explain(py).unwrap_or_else(|error| error).restore(py));
+            held(|py| self.explain(py).unwrap_or_else(|error| error).restore(py));
         }
         Err(Raised)
     }
@@ -478,5 +478,6 @@ fn frame_type(py: Python<'_>) -> PyResult<Strong> {
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let class = frame_type(module.py())?;
     module.add("Frame", class.bind(module.py()))?;
-    TYPE.set(class).map_err(|_| PyValueError::new_err("seamstream._core is loaded twice"))
+    TYPE.set(class)
+        .map_err(|_| PyImportError::new_err("seamstream._core can be loaded once in a process"))
 }

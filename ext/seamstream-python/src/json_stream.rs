@@ -3,7 +3,7 @@
 use crate::decoder::{
     Argument, add_feed, context_of, limits_of, new_context, one_of, payload, show_loads,
 };
-use crate::event::{self, clear_loads};
+use crate::event;
 use crate::frame::{kind_object, new_frame};
 use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
@@ -330,11 +330,12 @@ impl JSONStreamDecoder {
     }
 
     fn __clear__(&self) {
-        if let Ok(machine) = self.0.enter()
-            && let Some(context) = &machine.stream.context
-        {
-            clear_loads(context);
-        }
+        // Dropped when nobody is inside any more: it may run the caller's code.
+        let loads = self
+            .0
+            .enter_if_free()
+            .and_then(|machine| machine.stream.context.as_ref().and_then(event::take_loads));
+        drop(loads);
     }
 }
 

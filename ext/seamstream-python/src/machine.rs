@@ -2,14 +2,14 @@
 
 use crate::errors;
 use crate::event::shared;
-use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of};
+use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of, held};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use seamstream::sse::Error;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 /// A parser that makes Python objects of what it finds.
 pub(crate) trait Stream {
@@ -74,9 +74,20 @@ impl<S: Stream> Machine<S> {
         let mut batch = Batch::new();
         match self.stream.feed(chunk, &mut batch) {
             Ok(()) if batch.is_empty() => Ok(shared().empty_tuple.clone()),
-            Ok(()) => batch.take_tuple(),
+            Ok(()) => self.hand_out(&mut batch),
             Err(error) => self.stopped(error, &mut batch),
         }
+    }
+
+    /// The tuple of what was found. Without memory for it the items are lost, and nobody may go
+    /// on as if they had come out.
+    #[inline(always)]
+    fn hand_out(&mut self, batch: &mut Batch) -> Result<Strong, Raised> {
+        batch.take_tuple().inspect_err(|Raised| {
+            self.stream.abandon();
+            self.failure = None;
+            self.state = State::Failed;
+        })
     }
 
     /// The parser cannot go on: nothing complete is lost, so items come before the error.
@@ -84,18 +95,18 @@ impl<S: Stream> Machine<S> {
     fn stopped(&mut self, error: Error<Raised>, batch: &mut Batch) -> Result<Strong, Raised> {
         let failure = self.fail(error);
         if batch.is_empty() {
-            Python::attach(|py| failure.restore(py));
+            held(|py| failure.restore(py));
             return Err(Raised);
         }
         self.state = State::Held;
         self.failure = Some(Box::new(failure));
-        batch.take_tuple()
+        self.hand_out(batch)
     }
 
     #[cold]
     fn fail(&mut self, error: Error<Raised>) -> PyErr {
         let limit = self.stream.max_event_bytes();
-        let failure = Python::attach(|py| errors::from_core(py, error, limit));
+        let failure = held(|py| errors::from_core(py, error, limit));
         self.stream.abandon();
         self.state = State::Failed;
         failure
@@ -114,7 +125,7 @@ impl<S: Stream> Machine<S> {
         if self.state == State::Held {
             self.state = State::Failed;
         }
-        Python::attach(|py| match failure {
+        held(|py| match failure {
             Some(failure) => failure.restore(py),
             None => {
                 let message = format!("the decoder {how}; reset() opens it for a new connection");
@@ -136,7 +147,7 @@ impl<S: Stream> Machine<S> {
         self.closed_at_boundary = self.stream.at_boundary();
         let mut batch = Batch::new();
         match self.stream.close(&mut batch) {
-            Ok(()) => batch.take_tuple(),
+            Ok(()) => self.hand_out(&mut batch),
             Err(error) => self.stopped(error, &mut batch),
         }
     }
@@ -207,7 +218,7 @@ impl<S: Stream> Machine<S> {
         }
         self.parse_rest().map_err(|failure| {
             self.rest = Rest::default();
-            Python::attach(|py| failure.restore(py));
+            held(|py| failure.restore(py));
             Raised
         })
     }
@@ -287,7 +298,7 @@ impl<S: Stream> Machine<S> {
                 }
             }
         }
-        Python::attach(|py| {
+        held(|py| {
             errors::state(py, "an iterator has events left in its chunk").restore(py);
         });
         Err(Raised)
@@ -326,6 +337,10 @@ impl<S: Stream> Machine<S> {
 /// A machine that lets one user in at a time.
 pub(crate) struct Cell<S> {
     busy: AtomicBool,
+    /// The iterator that got the last chunk went away while somebody was inside.
+    is_left: AtomicBool,
+    /// That iterator.
+    last_owner: AtomicU64,
     machine: UnsafeCell<Machine<S>>,
 }
 
@@ -370,23 +385,41 @@ impl<S: Stream> Drop for Entered<'_, S> {
 
 impl<S: Stream> Cell<S> {
     pub fn new(stream: S) -> Self {
-        Cell { busy: AtomicBool::new(false), machine: UnsafeCell::new(Machine::new(stream)) }
+        Cell {
+            busy: AtomicBool::new(false),
+            is_left: AtomicBool::new(false),
+            last_owner: AtomicU64::new(0),
+            machine: UnsafeCell::new(Machine::new(stream)),
+        }
     }
 
     /// Lets the caller in, or sets the exception that says who is in.
     #[inline(always)]
     pub fn enter(&self) -> Result<Entered<'_, S>, Raised> {
+        self.enter_if_free().ok_or_else(|| {
+            held(|py| errors::busy(py).restore(py));
+            Raised
+        })
+    }
+
+    /// Lets the caller in if nobody is.
+    #[inline(always)]
+    pub fn enter_if_free(&self) -> Option<Entered<'_, S>> {
         // With the GIL no two threads are here at once: a plain read and write is exact.
         #[cfg(not(Py_GIL_DISABLED))]
         let free = !self.busy.load(Ordering::Relaxed);
         #[cfg(Py_GIL_DISABLED)]
         let free = !self.busy.swap(true, Ordering::Acquire);
         if !free {
-            Python::attach(|py| errors::busy(py).restore(py));
-            return Err(Raised);
+            return None;
         }
         self.busy.store(true, Ordering::Relaxed);
-        Ok(Entered(self))
+        let mut entered = Entered(self);
+        if self.is_left.load(Ordering::Relaxed) {
+            self.is_left.store(false, Ordering::Relaxed);
+            entered.release(self.last_owner.load(Ordering::Relaxed));
+        }
+        Some(entered)
     }
 
     pub fn enter_py(&self, py: Python<'_>) -> PyResult<Entered<'_, S>> {
@@ -469,7 +502,9 @@ impl<S: Stream> Pulled for Cell<S> {
 
     #[inline]
     fn take_chunk(&self, owner: u64, chunk: Strong) -> Result<(), Raised> {
-        self.enter()?.take_chunk(owner, chunk)
+        let mut machine = self.enter()?;
+        self.last_owner.store(owner, Ordering::Relaxed);
+        machine.take_chunk(owner, chunk)
     }
 
     fn end(&self) -> Result<Strong, Raised> {
@@ -479,12 +514,13 @@ impl<S: Stream> Pulled for Cell<S> {
     }
 
     fn release(&self, owner: u64) {
-        // Whoever is inside now took the decoder from this iterator, and has settled with it.
-        if let Ok(mut machine) = self.enter() {
-            machine.release(owner);
-        } else {
-            // SAFETY: the exception that `enter` set is nobody's.
-            unsafe { ffi::PyErr_Clear() };
+        match self.enter_if_free() {
+            Some(mut machine) => machine.release(owner),
+            // Somebody further up is inside, who may have no idea: whoever comes next sees to it.
+            None if self.last_owner.load(Ordering::Relaxed) == owner => {
+                self.is_left.store(true, Ordering::Relaxed);
+            }
+            None => {}
         }
     }
 }

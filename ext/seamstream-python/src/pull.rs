@@ -6,14 +6,17 @@
 use crate::errors;
 use crate::frame;
 use crate::machine::Pulled;
-use crate::raw::{Object, Raised, Strong, guard};
+use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, held};
 use crate::types::{method, new_type, table};
-use pyo3::exceptions::{PyRuntimeError, PyStopIteration, PyTypeError};
+use pyo3::exceptions::{
+    PyBaseException, PyImportError, PyRuntimeError, PyStopIteration, PyTypeError,
+};
 use pyo3::ffi;
 use pyo3::ffi::PySendResult;
 use pyo3::prelude::*;
-use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString};
+use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 use seamstream::sse::trim_json_whitespace;
+use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
@@ -37,18 +40,63 @@ fn types() -> &'static Types {
 /// Tells what an iterator can ask of its decoder, which is given as an object.
 pub(crate) type Ask = unsafe fn(Object) -> &'static dyn Pulled;
 
-/// What both kinds of iterator have.
+/// A reference that may be given up at any time: what runs when it is dropped, and what it runs,
+/// finds the slot empty already.
+struct Slot(Cell<Option<Strong>>);
+
+impl Slot {
+    fn new(object: Option<Strong>) -> Self {
+        Slot(Cell::new(object))
+    }
+
+    /// A second reference to what is in it, to be held while it is used.
+    #[inline(always)]
+    fn get(&self) -> Option<Strong> {
+        let object = self.0.take();
+        let second = object.clone();
+        self.0.set(object);
+        second
+    }
+
+    fn is_empty(&self) -> bool {
+        self.as_ptr().is_null()
+    }
+
+    /// What is in it, borrowed, or null.
+    fn as_ptr(&self) -> Object {
+        let object = self.0.take();
+        let pointer = object.as_ref().map_or(ptr::null_mut(), Strong::as_ptr);
+        self.0.set(object);
+        pointer
+    }
+
+    #[inline(always)]
+    fn set(&self, object: Strong) {
+        drop(self.0.replace(Some(object)));
+    }
+
+    #[inline(always)]
+    fn take(&self) -> Option<Strong> {
+        self.0.take()
+    }
+
+    fn clear(&self) {
+        drop(self.0.take());
+    }
+}
+
+/// What both kinds of iterator have. Shared references only: any call of Python may come back.
 struct Pull {
     decoder: Strong,
     ask: Ask,
-    /// None when nothing more is to be pulled.
-    source: Option<Strong>,
+    /// Empty when nothing more is to be pulled.
+    source: Slot,
     done: Option<Strong>,
     /// What the end of the stream settled, oldest last.
-    last: Vec<Strong>,
+    last: RefCell<Vec<Strong>>,
     number: u64,
     /// The source is being asked; it must not ask back.
-    asking: bool,
+    asking: Cell<bool>,
 }
 
 /// Sets the exception for a second one that asks.
@@ -66,63 +114,81 @@ impl Pull {
 
     /// The next item of the chunk in hand. Another iterator's turn is no reason to end.
     #[inline(always)]
-    fn ready(&mut self) -> Result<Option<Strong>, Raised> {
-        if self.source.is_none() {
-            return Ok(self.last.pop());
+    fn ready(&self) -> Result<Option<Strong>, Raised> {
+        if self.source.is_empty() {
+            return Ok(self.last.borrow_mut().pop());
         }
         match self.decoder().next(self.number)? {
             Ok(Some(item)) => Ok(self.unless_done(item)),
             Ok(None) => Ok(None),
             Err(Raised) => {
-                self.source = None;
+                self.source.clear();
                 Err(Raised)
             }
         }
     }
 
-    /// The event, or None when it is the one that ends the stream.
+    /// The item, or None when it is the one that ends the stream.
     #[inline(always)]
-    fn unless_done(&mut self, event: Strong) -> Option<Strong> {
-        let Some(done) = &self.done else { return Some(event) };
+    fn unless_done(&self, item: Strong) -> Option<Strong> {
+        let Some(done) = &self.done else { return Some(item) };
         // SAFETY: `done` is exact `bytes`.
-        let done = unsafe { crate::raw::bytes_of(done.as_ptr()) };
-        if frame::whole_payload(&event).map(trim_json_whitespace) != Some(done) {
-            return Some(event);
+        let done = unsafe { bytes_of(done.as_ptr()) };
+        if frame::whole_payload(&item).map(trim_json_whitespace) != Some(done) {
+            return Some(item);
         }
-        self.source = None;
+        self.source.clear();
         self.release();
         None
     }
 
     #[inline(always)]
-    fn take_chunk(&mut self, chunk: Strong) -> Result<(), Raised> {
+    fn take_chunk(&self, chunk: Strong) -> Result<(), Raised> {
         let taken = self.decoder().take_chunk(self.number, chunk);
         if taken.is_err() {
-            self.source = None;
+            self.source.clear();
         }
         taken
     }
 
     /// The source has ended: the first of what that settles.
-    fn end(&mut self) -> Result<Option<Strong>, Raised> {
-        self.source = None;
+    fn end(&self) -> Result<Option<Strong>, Raised> {
+        self.source.clear();
         let items = self.decoder().end()?;
         // SAFETY: `end` gives a tuple.
         let size = unsafe { ffi::PyTuple_GET_SIZE(items.as_ptr()) };
+        let mut last = Vec::new();
         for at in 0..size {
             // SAFETY: within the tuple's size.
             let item = unsafe { Strong::borrowed(ffi::PyTuple_GET_ITEM(items.as_ptr(), at)) };
             match self.unless_done(item) {
-                Some(item) => self.last.push(item),
+                Some(item) => last.push(item),
                 None => break,
             }
         }
-        self.last.reverse();
-        Ok(self.last.pop())
+        last.reverse();
+        let first = last.pop();
+        self.last.replace(last);
+        Ok(first)
     }
 
-    fn release(&mut self) {
+    fn release(&self) {
         self.decoder().release(self.number);
+    }
+
+    /// As `release`, from a deallocator: nothing can be raised, and no panic may pass.
+    fn release_at_last(&self) {
+        with_no_exception(|| {
+            let released = guard(|| {
+                self.release();
+                none()
+            });
+            // SAFETY: the None that `guard` gave, or null with an exception that is nobody's.
+            unsafe {
+                ffi::Py_XDECREF(released);
+                ffi::PyErr_Clear();
+            }
+        });
     }
 }
 
@@ -143,19 +209,19 @@ fn with_no_exception(body: impl FnOnce()) {
 /// Shows an object's type and what else it refers to to the garbage collector.
 ///
 /// # Safety
-/// The arguments are those of `tp_traverse`, and what `object` refers to.
+/// The arguments are those of `tp_traverse`, and what `object` refers to, or null.
 unsafe fn show<const N: usize>(
     object: Object,
-    referred: [Option<&Strong>; N],
+    referred: [Object; N],
     visit: ffi::visitproc,
     arg: *mut c_void,
 ) -> c_int {
     // SAFETY: the caller's promise.
     unsafe {
         let mut stop = visit(ffi::Py_TYPE(object).cast(), arg);
-        for reference in referred.into_iter().flatten() {
-            if stop == 0 {
-                stop = visit(reference.as_ptr(), arg);
+        for reference in referred {
+            if stop == 0 && !reference.is_null() {
+                stop = visit(reference, arg);
             }
         }
         stop
@@ -237,11 +303,11 @@ fn new_pull(
     Ok(Pull {
         decoder: Strong::from_bound(decoder.clone()),
         ask,
-        last: Vec::new(),
-        source: Some(Strong::from_bound(source)),
+        last: RefCell::new(Vec::new()),
+        source: Slot::new(Some(Strong::from_bound(source))),
         done,
         number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
-        asking: false,
+        asking: Cell::new(false),
     })
 }
 
@@ -254,37 +320,46 @@ fn refuse_one_chunk(chunks: &Bound<'_, PyAny>) -> PyResult<()> {
     {
         let name = chunks.get_type().name()?;
         return Err(PyTypeError::new_err(format!(
-            "chunks must be an iterable of bytes, not {name}: wrap a single chunk in a list"
+            "chunks must be an iterable of chunks, not {name}: wrap it in a list"
         )));
+    }
+    // They give no chunks, and a long chain of them would be freed by a long chain of calls.
+    let types = types();
+    for own in [&types.iterator, &types.async_iterator] {
+        if chunks.get_type().as_ptr() == own.as_ptr() {
+            return Err(PyTypeError::new_err(
+                "chunks must be an iterable of chunks, not of events",
+            ));
+        }
     }
     Ok(())
 }
 
 impl EventIterator {
     #[inline(always)]
-    fn next(&mut self) -> Result<Option<Strong>, Raised> {
+    fn next(&self) -> Result<Option<Strong>, Raised> {
+        let pull = &self.pull;
         loop {
-            if let Some(event) = self.pull.ready()? {
-                return Ok(Some(event));
+            if let Some(item) = pull.ready()? {
+                return Ok(Some(item));
             }
-            // Held: the source may run any code, this iterator's own end included.
-            let Some(source) = self.pull.source.clone() else { return Ok(None) };
-            if std::mem::replace(&mut self.pull.asking, true) {
+            let Some(source) = pull.source.get() else { return Ok(None) };
+            if pull.asking.replace(true) {
                 return already_asking();
             }
-            // SAFETY: an iterator, which `try_iter` has checked.
+            // SAFETY: an iterator, which `try_iter` has checked, and which is held meanwhile.
             let chunk = unsafe {
                 let next = (*ffi::Py_TYPE(source.as_ptr())).tp_iternext;
                 Strong::owned(next.map_or(ptr::null_mut(), |next| next(source.as_ptr())))
             };
-            self.pull.asking = false;
+            pull.asking.set(false);
             match chunk {
-                Ok(chunk) => self.pull.take_chunk(chunk)?,
+                Ok(chunk) => pull.take_chunk(chunk)?,
                 Err(Raised) => {
                     if iteration_has_ended() {
-                        return self.pull.end();
+                        return pull.end();
                     }
-                    self.pull.source = None;
+                    pull.source.clear();
                     return Err(Raised);
                 }
             }
@@ -315,7 +390,7 @@ fn iteration_has_ended() -> bool {
 unsafe extern "C" fn iterator_next(object: Object) -> Object {
     // SAFETY: Python calls this with an `EventIterator`, which it keeps alive. Null without an
     // exception is the end.
-    guard(|| unsafe { &mut *object.cast::<EventIterator>() }.next()?.ok_or(Raised))
+    guard(|| unsafe { &*object.cast::<EventIterator>() }.next()?.ok_or(Raised))
 }
 
 unsafe extern "C" fn itself(object: Object) -> Object {
@@ -331,13 +406,13 @@ unsafe extern "C" fn iterator_traverse(
     // SAFETY: Python calls this with an `EventIterator`.
     unsafe {
         let pull = &(*object.cast::<EventIterator>()).pull;
-        show(object, [Some(&pull.decoder), pull.source.as_ref()], visit, arg)
+        show(object, [pull.decoder.as_ptr(), pull.source.as_ptr()], visit, arg)
     }
 }
 
 unsafe extern "C" fn iterator_clear(object: Object) -> c_int {
-    // SAFETY: as above. The source is dropped after it is out of reach.
-    drop(unsafe { (*object.cast::<EventIterator>()).pull.source.take() });
+    // SAFETY: as above.
+    unsafe { &*object.cast::<EventIterator>() }.pull.source.clear();
     0
 }
 
@@ -346,7 +421,7 @@ unsafe extern "C" fn iterator_dealloc(object: Object) {
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
         let pull = &raw mut (*object.cast::<EventIterator>()).pull;
-        with_no_exception(|| (*pull).release());
+        (*pull).release_at_last();
         ptr::drop_in_place(pull);
         free(object);
     }
@@ -357,11 +432,19 @@ unsafe extern "C" fn iterator_dealloc(object: Object) {
 struct AsyncFields {
     pull: Pull,
     /// What the source's `__anext__` gave and has not finished yet.
-    waiting: Option<Strong>,
+    waiting: Slot,
     /// The awaitable that waits for it; never followed.
-    waiter: Object,
-    /// An awaitable to use again.
-    spare: Option<Strong>,
+    waiter: Cell<Object>,
+    /// An awaitable that is done, to be used again.
+    spare: Slot,
+}
+
+impl AsyncFields {
+    /// Nobody waits for the source any more; what was waited for goes.
+    fn stop_waiting(&self) {
+        self.waiter.set(ptr::null_mut());
+        self.waiting.clear();
+    }
 }
 
 #[repr(C)]
@@ -374,8 +457,21 @@ struct AsyncEventIterator {
 #[repr(C)]
 struct Anext {
     base: ffi::PyObject,
-    /// None when it has been awaited.
-    iterator: Option<Strong>,
+    /// Empty when it has been awaited.
+    iterator: Slot,
+}
+
+impl Anext {
+    /// Awaited no more: what it waited for is not to be had any other way.
+    fn abandon(&self, this: Object) {
+        let Some(iterator) = self.iterator.take() else { return };
+        // SAFETY: an `AsyncEventIterator`, held here.
+        let fields = unsafe { &(*iterator.as_ptr().cast::<AsyncEventIterator>()).fields };
+        if fields.waiter.get() == this {
+            fields.pull.source.clear();
+            fields.stop_waiting();
+        }
+    }
 }
 
 /// What `aiter` answers.
@@ -391,7 +487,12 @@ pub(crate) fn async_iterator<'py>(
     let source =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? };
     let pull = new_pull(decoder, ask, source, done)?;
-    let fields = AsyncFields { pull, waiting: None, waiter: ptr::null_mut(), spare: None };
+    let fields = AsyncFields {
+        pull,
+        waiting: Slot::new(None),
+        waiter: Cell::new(ptr::null_mut()),
+        spare: Slot::new(None),
+    };
     // SAFETY: the layout is the type's.
     let made = unsafe {
         allocate::<AsyncEventIterator, _>(&types().async_iterator, fields, |it| {
@@ -409,49 +510,47 @@ enum Sent {
 }
 
 fn raise<T>(make: impl FnOnce(Python<'_>) -> PyErr) -> Result<T, Raised> {
-    Python::attach(|py| make(py).restore(py));
+    held(|py| make(py).restore(py));
     Err(Raised)
 }
 
-/// Drives the source's `__anext__` until an event is ready.
-///
-/// # Safety
-/// `iterator` and `anext` are live objects of these types, and stay so.
+/// Drives the source's `__anext__` until an item is ready.
 #[inline(always)]
-unsafe fn send(iterator: Object, anext: Object, value: Object) -> Result<Sent, Raised> {
-    // SAFETY: the caller's promise. No reference into the iterator is held while the source runs.
-    let fields = unsafe { &raw mut (*iterator.cast::<AsyncEventIterator>()).fields };
+fn send(fields: &AsyncFields, anext: Object, value: Object) -> Result<Sent, Raised> {
     let mut value = value;
     loop {
-        // SAFETY: as above; `waiting` is kept by a reference of its own while it runs.
-        unsafe {
-            if let Some(waiting) = (*fields).waiting.clone() {
-                let mut result = ptr::null_mut();
-                match ffi::PyIter_Send(waiting.as_ptr(), value, &raw mut result) {
-                    PySendResult::PYGEN_NEXT => return Ok(Sent::Yield(Strong::owned(result)?)),
-                    sent => {
-                        (*fields).waiting = None;
-                        (*fields).waiter = ptr::null_mut();
-                        if sent == PySendResult::PYGEN_RETURN {
-                            (*fields).pull.take_chunk(Strong::owned(result)?)?;
-                        } else {
-                            return ended(fields);
-                        }
-                    }
-                }
+        if let Some(waiting) = fields.waiting.get() {
+            if fields.pull.asking.replace(true) {
+                return already_asking();
+            }
+            let mut result = ptr::null_mut();
+            // SAFETY: `waiting` is held while it runs; there is room for the result.
+            let sent = unsafe { ffi::PyIter_Send(waiting.as_ptr(), value, &raw mut result) };
+            fields.pull.asking.set(false);
+            if sent == PySendResult::PYGEN_NEXT {
+                // SAFETY: a new reference.
+                return Ok(Sent::Yield(unsafe { Strong::owned(result)? }));
+            }
+            fields.stop_waiting();
+            if sent != PySendResult::PYGEN_RETURN {
+                return ended(fields);
+            }
+            // SAFETY: a new reference; None is a singleton.
+            unsafe {
+                fields.pull.take_chunk(Strong::owned(result)?)?;
                 value = ffi::Py_None();
             }
-            if let Some(event) = (*fields).pull.ready()? {
-                return Ok(Sent::Event(event));
-            }
-            let Some(source) = (*fields).pull.source.clone() else { return end_of_iteration() };
-            (*fields).waiter = anext;
-            match start(&source) {
-                Ok(waiting) => (*fields).waiting = Some(waiting),
-                Err(Raised) => {
-                    (*fields).waiter = ptr::null_mut();
-                    return ended(fields);
-                }
+        }
+        if let Some(item) = fields.pull.ready()? {
+            return Ok(Sent::Event(item));
+        }
+        let Some(source) = fields.pull.source.get() else { return end_of_iteration() };
+        fields.waiter.set(anext);
+        match start(&source) {
+            Ok(waiting) => fields.waiting.set(waiting),
+            Err(Raised) => {
+                fields.waiter.set(ptr::null_mut());
+                return ended(fields);
             }
         }
     }
@@ -463,24 +562,20 @@ fn end_of_iteration<T>() -> Result<T, Raised> {
     Err(Raised)
 }
 
-/// The source has ended, or raised.
-///
-/// # Safety
-/// `fields` are those of a live iterator, and an exception is set.
+/// The source has ended, or raised: an exception is set.
 #[cold]
-unsafe fn ended(fields: *mut AsyncFields) -> Result<Sent, Raised> {
-    // SAFETY: the caller's promise.
-    unsafe {
-        if exception_is(ffi::PyExc_StopAsyncIteration) {
-            ffi::PyErr_Clear();
-            return match (*fields).pull.end()? {
-                Some(event) => Ok(Sent::Event(event)),
-                None => end_of_iteration(),
-            };
-        }
-        (*fields).pull.source = None;
-        Err(Raised)
+fn ended(fields: &AsyncFields) -> Result<Sent, Raised> {
+    // SAFETY: statics of the interpreter.
+    if exception_is(unsafe { ffi::PyExc_StopAsyncIteration }) {
+        // SAFETY: what is set says that the iteration has ended.
+        unsafe { ffi::PyErr_Clear() };
+        return match fields.pull.end()? {
+            Some(item) => Ok(Sent::Event(item)),
+            None => end_of_iteration(),
+        };
     }
+    fields.pull.source.clear();
+    Err(Raised)
 }
 
 /// Asks an async iterator for its next item: an iterator to send to.
@@ -501,31 +596,40 @@ fn start(source: &Strong) -> Result<Strong, Raised> {
                 let iterator = Strong::owned(await_(awaitable.as_ptr()))?;
                 if ffi::PyIter_Check(iterator.as_ptr()) == 0 { refuse() } else { Ok(iterator) }
             }
-            // A generator that `types.coroutine` has marked.
-            None if ffi::PyGen_CheckExact(awaitable.as_ptr()) != 0 => Ok(awaitable),
+            None if is_generator_coroutine(&awaitable) => Ok(awaitable),
             None => refuse(),
         }
     }
 }
 
+/// Whether this is a generator that `types.coroutine` has marked.
+#[cold]
+fn is_generator_coroutine(awaitable: &Strong) -> bool {
+    const CO_ITERABLE_COROUTINE: u32 = 0x100;
+    held(|py| {
+        let flags = awaitable
+            .bind(py)
+            .getattr("gi_code")
+            .and_then(|code| code.getattr("co_flags")?.extract::<u32>());
+        flags.is_ok_and(|flags| flags & CO_ITERABLE_COROUTINE != 0)
+    })
+}
+
 unsafe extern "C" fn async_next(object: Object) -> Object {
     guard(|| {
-        // SAFETY: Python calls this with an `AsyncEventIterator`. A spare awaitable that only
-        // the iterator has is not in use.
+        // SAFETY: Python calls this with an `AsyncEventIterator`.
+        let fields = unsafe { &(*object.cast::<AsyncEventIterator>()).fields };
+        // SAFETY: live objects; an awaitable that nobody else has is not in use.
         unsafe {
-            let fields = &raw mut (*object.cast::<AsyncEventIterator>()).fields;
-            if let Some(spare) = &(*fields).spare
+            let iterator = Strong::borrowed(object);
+            if let Some(spare) = fields.spare.take()
                 && ffi::Py_REFCNT(spare.as_ptr()) == 1
             {
-                let anext = spare.as_ptr().cast::<Anext>();
-                (*anext).iterator = Some(Strong::borrowed(object));
-                return Ok(spare.clone());
+                (*spare.as_ptr().cast::<Anext>()).iterator.set(iterator);
+                return Ok(spare);
             }
-            let iterator = Some(Strong::borrowed(object));
-            let anext =
-                allocate::<Anext, _>(&types().anext, iterator, |it| &raw mut (*it).iterator)?;
-            (*fields).spare = Some(anext.clone());
-            Ok(anext)
+            let iterator = Slot::new(Some(iterator));
+            allocate::<Anext, _>(&types().anext, iterator, |it| &raw mut (*it).iterator)
         }
     })
 }
@@ -533,27 +637,47 @@ unsafe extern "C" fn async_next(object: Object) -> Object {
 /// One step of an awaitable; what is sent or thrown in comes as `step`.
 ///
 /// # Safety
-/// `object` is an `Anext`.
+/// `object` is an `Anext` that is kept alive.
 #[inline(always)]
 unsafe fn advance(
     object: Object,
-    step: impl FnOnce(Object) -> Result<Sent, Raised>,
+    step: impl FnOnce(&AsyncFields) -> Result<Sent, Raised>,
 ) -> Result<Sent, Raised> {
-    let anext = object.cast::<Anext>();
-    // SAFETY: the caller's promise. A reference of its own keeps the iterator meanwhile.
-    unsafe {
-        let Some(iterator) = (*anext).iterator.clone() else {
-            return raise(|_| PyRuntimeError::new_err("cannot reuse already awaited __anext__()"));
-        };
-        let fields = &raw mut (*iterator.as_ptr().cast::<AsyncEventIterator>()).fields;
-        if !(*fields).waiter.is_null() && (*fields).waiter != object {
-            return already_asking();
+    // SAFETY: the caller's promise.
+    let anext = unsafe { &*object.cast::<Anext>() };
+    let Some(iterator) = anext.iterator.get() else {
+        return raise(|_| PyRuntimeError::new_err("cannot reuse already awaited __anext__()"));
+    };
+    // SAFETY: an `AsyncEventIterator`, held here.
+    let fields = unsafe { &(*iterator.as_ptr().cast::<AsyncEventIterator>()).fields };
+    let waiter = fields.waiter.get();
+    if fields.pull.asking.get() || !(waiter.is_null() || waiter == object) {
+        return already_asking();
+    }
+    let sent = step(fields);
+    if !matches!(sent, Ok(Sent::Yield(_))) {
+        anext.iterator.clear();
+        // SAFETY: a live object.
+        fields.spare.set(unsafe { Strong::borrowed(object) });
+        if sent.is_err() {
+            refuse_stop_iteration();
         }
-        let sent = step(iterator.as_ptr());
-        if !matches!(sent, Ok(Sent::Yield(_))) {
-            (*anext).iterator = None;
-        }
-        sent
+    }
+    sent
+}
+
+/// A `StopIteration` that comes out of the source must not pass for the end of the awaitable
+/// (PEP 479).
+#[cold]
+fn refuse_stop_iteration() {
+    // SAFETY: a static of the interpreter; an exception is set.
+    if exception_is(unsafe { ffi::PyExc_StopIteration }) {
+        held(|py| {
+            let cause = PyErr::fetch(py);
+            let error = PyRuntimeError::new_err("the source raised StopIteration");
+            error.set_cause(py, Some(cause));
+            error.restore(py);
+        });
     }
 }
 
@@ -565,7 +689,7 @@ unsafe extern "C" fn anext_send(
     let mut outcome = PySendResult::PYGEN_ERROR;
     let sent = guard(|| {
         // SAFETY: Python calls this with an `Anext`, which it keeps alive.
-        let sent = unsafe { advance(object, |iterator| send(iterator, object, value)) }?;
+        let sent = unsafe { advance(object, |fields| send(fields, object, value)) }?;
         let (kind, value) = match sent {
             Sent::Yield(value) => (PySendResult::PYGEN_NEXT, value),
             Sent::Event(event) => (PySendResult::PYGEN_RETURN, event),
@@ -583,7 +707,7 @@ fn as_generator(body: impl FnOnce() -> Result<Sent, Raised>) -> Object {
     guard(|| match body()? {
         Sent::Yield(value) => Ok(value),
         Sent::Event(event) => {
-            Python::attach(|py| {
+            held(|py| {
                 PyStopIteration::new_err((event.bind(py).unbind(),)).restore(py);
             });
             Err(Raised)
@@ -593,33 +717,28 @@ fn as_generator(body: impl FnOnce() -> Result<Sent, Raised>) -> Object {
 
 unsafe extern "C" fn anext_next(object: Object) -> Object {
     // SAFETY: as in `anext_send`; None is a singleton.
-    as_generator(|| unsafe { advance(object, |iterator| send(iterator, object, ffi::Py_None())) })
+    as_generator(|| unsafe { advance(object, |fields| send(fields, object, ffi::Py_None())) })
 }
 
 unsafe extern "C" fn anext_send_method(object: Object, value: Object) -> Object {
     // SAFETY: as in `anext_send`.
-    as_generator(|| unsafe { advance(object, |iterator| send(iterator, object, value)) })
+    as_generator(|| unsafe { advance(object, |fields| send(fields, object, value)) })
 }
 
 unsafe extern "C" fn anext_throw(object: Object, args: Object) -> Object {
     // SAFETY: as in `anext_send`; `args` is a tuple.
-    as_generator(|| unsafe { advance(object, |iterator| throw(iterator, object, args)) })
+    as_generator(|| unsafe {
+        advance(object, |fields| throw(fields, object, Strong::borrowed(args)))
+    })
 }
 
 /// Throws into what is waited for, then goes on with what that gives.
-///
-/// # Safety
-/// As for [`send`]; `args` is a tuple.
-unsafe fn throw(iterator: Object, anext: Object, args: Object) -> Result<Sent, Raised> {
-    // SAFETY: the caller's promise.
-    let (fields, args) = unsafe {
-        let fields = &raw mut (*iterator.cast::<AsyncEventIterator>()).fields;
-        (fields, Strong::borrowed(args))
-    };
-    // SAFETY: as above; the source is kept while it runs.
-    let waiting = unsafe { (*fields).waiting.clone() };
-    let thrown = Python::attach(|py| -> Result<Thrown, PyErr> {
-        let args = args.bind(py).cast_into::<pyo3::types::PyTuple>()?;
+fn throw(fields: &AsyncFields, anext: Object, args: Strong) -> Result<Sent, Raised> {
+    let waiting = fields.waiting.get();
+    let is_waiting = waiting.is_some();
+    fields.pull.asking.set(is_waiting);
+    let thrown = held(|py| -> Result<Thrown, PyErr> {
+        let args = args.bind(py).cast_into::<PyTuple>()?;
         let target = match &waiting {
             Some(waiting) => waiting.bind(py).getattr_opt("throw")?,
             None => None,
@@ -634,23 +753,19 @@ unsafe fn throw(iterator: Object, anext: Object, args: Object) -> Result<Sent, R
             Err(error) => Err(error),
         }
     });
-    if let Ok(Thrown::Yield(value)) = thrown {
-        return Ok(Sent::Yield(value));
-    }
-    // SAFETY: as above.
-    unsafe {
-        (*fields).waiting = None;
-        (*fields).waiter = ptr::null_mut();
-        match thrown {
-            Ok(Thrown::Chunk(chunk)) => {
-                (*fields).pull.take_chunk(chunk)?;
-                send(iterator, anext, ffi::Py_None())
-            }
-            Err(error) => {
-                Python::attach(|py| error.restore(py));
-                if waiting.is_some() { ended(fields) } else { Err(Raised) }
-            }
-            Ok(Thrown::Yield(value)) => Ok(Sent::Yield(value)),
+    fields.pull.asking.set(false);
+    match thrown {
+        Ok(Thrown::Yield(value)) => Ok(Sent::Yield(value)),
+        Ok(Thrown::Chunk(chunk)) => {
+            fields.stop_waiting();
+            fields.pull.take_chunk(chunk)?;
+            // SAFETY: a singleton.
+            send(fields, anext, unsafe { ffi::Py_None() })
+        }
+        Err(error) => {
+            fields.stop_waiting();
+            held(|py| error.restore(py));
+            if is_waiting { ended(fields) } else { Err(Raised) }
         }
     }
 }
@@ -660,41 +775,38 @@ enum Thrown {
     Chunk(Strong),
 }
 
-/// The exception that the arguments of `throw` name.
-fn given(args: &Bound<'_, pyo3::types::PyTuple>) -> PyResult<PyErr> {
+/// The exception that the arguments of `throw` name: one, or a class and what it is made of.
+fn given(args: &Bound<'_, PyTuple>) -> PyResult<PyErr> {
     let kind = args.get_item(0)?;
-    match args.get_item(1) {
-        Ok(value) if kind.is_callable() && !value.is_none() => Ok(PyErr::from_value(value)),
-        _ => Ok(PyErr::from_value(kind)),
-    }
+    let value = args.get_item(1).ok().filter(|value| !value.is_none());
+    Ok(match value {
+        Some(value) if value.is_instance_of::<PyBaseException>() => PyErr::from_value(value),
+        Some(value) if kind.is_callable() => PyErr::from_value(kind.call1((value,))?),
+        _ => PyErr::from_value(kind),
+    })
 }
 
 unsafe extern "C" fn anext_close(object: Object, _: Object) -> Object {
     // SAFETY: Python calls this with an `Anext`, which it keeps alive.
-    unsafe {
-        let anext = object.cast::<Anext>();
-        guard(|| {
-            let Some(iterator) = (*anext).iterator.take() else { return none() };
-            let fields = &raw mut (*iterator.as_ptr().cast::<AsyncEventIterator>()).fields;
-            if (*fields).waiter != object {
-                return none();
-            }
-            (*fields).waiter = ptr::null_mut();
-            (*fields).pull.source = None;
-            let Some(waiting) = (*fields).waiting.take() else { return none() };
-            Python::attach(|py| match waiting.bind(py).getattr_opt("close") {
-                Ok(None) => none(),
-                Ok(Some(close)) => close.call0().map(Strong::from_bound).map_err(|error| {
-                    error.restore(py);
-                    Raised
-                }),
-                Err(error) => {
-                    error.restore(py);
-                    Err(Raised)
-                }
-            })
-        })
-    }
+    let anext = unsafe { &*object.cast::<Anext>() };
+    guard_py(|py| {
+        let none = py.None().into_bound(py);
+        let Some(iterator) = anext.iterator.take() else { return Ok(none) };
+        // SAFETY: an `AsyncEventIterator`, held here.
+        let fields = unsafe { &(*iterator.as_ptr().cast::<AsyncEventIterator>()).fields };
+        if fields.waiter.get() != object {
+            return Ok(none);
+        }
+        let waiting = fields.waiting.take();
+        fields.pull.source.clear();
+        fields.stop_waiting();
+        if let Some(waiting) = waiting
+            && let Some(close) = waiting.bind(py).getattr_opt("close")?
+        {
+            close.call0()?;
+        }
+        Ok(none)
+    })
 }
 
 fn none() -> Result<Strong, Raised> {
@@ -710,26 +822,22 @@ unsafe extern "C" fn async_traverse(
     // SAFETY: Python calls this with an `AsyncEventIterator`.
     unsafe {
         let fields = &(*object.cast::<AsyncEventIterator>()).fields;
-        let pull = &fields.pull;
         let referred = [
-            Some(&pull.decoder),
-            pull.source.as_ref(),
-            fields.waiting.as_ref(),
-            fields.spare.as_ref(),
+            fields.pull.decoder.as_ptr(),
+            fields.pull.source.as_ptr(),
+            fields.waiting.as_ptr(),
+            fields.spare.as_ptr(),
         ];
         show(object, referred, visit, arg)
     }
 }
 
 unsafe extern "C" fn async_clear(object: Object) -> c_int {
-    // SAFETY: as above. What is dropped is out of reach before.
-    unsafe {
-        let fields = &raw mut (*object.cast::<AsyncEventIterator>()).fields;
-        (*fields).waiter = ptr::null_mut();
-        let dropped =
-            ((*fields).pull.source.take(), (*fields).waiting.take(), (*fields).spare.take());
-        drop(dropped);
-    }
+    // SAFETY: as above.
+    let fields = unsafe { &(*object.cast::<AsyncEventIterator>()).fields };
+    fields.pull.source.clear();
+    fields.stop_waiting();
+    fields.spare.clear();
     0
 }
 
@@ -738,7 +846,7 @@ unsafe extern "C" fn async_dealloc(object: Object) {
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
         let fields = &raw mut (*object.cast::<AsyncEventIterator>()).fields;
-        with_no_exception(|| (*fields).pull.release());
+        (*fields).pull.release_at_last();
         ptr::drop_in_place(fields);
         free(object);
     }
@@ -750,29 +858,21 @@ unsafe extern "C" fn anext_traverse(
     arg: *mut c_void,
 ) -> c_int {
     // SAFETY: Python calls this with an `Anext`.
-    unsafe { show(object, [(*object.cast::<Anext>()).iterator.as_ref()], visit, arg) }
+    unsafe { show(object, [(*object.cast::<Anext>()).iterator.as_ptr()], visit, arg) }
 }
 
 unsafe extern "C" fn anext_clear(object: Object) -> c_int {
     // SAFETY: as above.
-    drop(unsafe { (*object.cast::<Anext>()).iterator.take() });
+    unsafe { &*object.cast::<Anext>() }.abandon(object);
     0
 }
 
 unsafe extern "C" fn anext_dealloc(object: Object) {
-    // SAFETY: called once, by the last reference. What it waited for goes with it: nobody
-    // can ask for that any more.
+    // SAFETY: called once, by the last reference.
     unsafe {
         ffi::PyObject_GC_UnTrack(object.cast());
         let anext = object.cast::<Anext>();
-        if let Some(iterator) = (*anext).iterator.take() {
-            let fields = &raw mut (*iterator.as_ptr().cast::<AsyncEventIterator>()).fields;
-            if (*fields).waiter == object {
-                (*fields).waiter = ptr::null_mut();
-                (*fields).pull.source = None;
-                drop((*fields).waiting.take());
-            }
-        }
+        (*anext).abandon(object);
         ptr::drop_in_place(&raw mut (*anext).iterator);
         free(object);
     }
@@ -848,5 +948,5 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     )?;
     TYPES
         .set(Types { iterator, async_iterator, anext })
-        .map_err(|_| PyRuntimeError::new_err("seamstream._core is loaded twice"))
+        .map_err(|_| PyImportError::new_err("seamstream._core can be loaded once in a process"))
 }

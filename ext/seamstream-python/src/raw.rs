@@ -147,6 +147,9 @@ pub(crate) struct BytesBuf {
     len: usize,
 }
 
+/// The length of a buffer whose bytes are gone.
+const LOST: usize = usize::MAX;
+
 /// With the header, the largest block of Python's small-object allocator.
 const FIRST_CAPACITY: usize = 512 - 33;
 
@@ -172,7 +175,8 @@ impl BytesBuf {
         let capacity = wanted.max(self.capacity().saturating_mul(2)).max(FIRST_CAPACITY);
         let capacity = isize::try_from(capacity).map_err(|_| OutOfMemory)?;
         // SAFETY: the object is exact, has one reference, and nobody else knows it. On
-        // failure it is freed and set to null; the error is told as `OutOfMemory`.
+        // failure it is freed and set to null; the error is told as `OutOfMemory`, now and
+        // whenever more is to be added.
         unsafe {
             if self.object.is_null() {
                 self.object = ffi::PyBytes_FromStringAndSize(ptr::null(), capacity);
@@ -180,7 +184,7 @@ impl BytesBuf {
                 _PyBytes_Resize(&raw mut self.object, capacity);
             }
             if self.object.is_null() {
-                self.len = 0;
+                self.len = LOST;
                 ffi::PyErr_Clear();
                 return Err(OutOfMemory);
             }
@@ -190,7 +194,12 @@ impl BytesBuf {
 
     /// The finished object.
     pub fn into_bytes(mut self) -> Result<Strong, Raised> {
-        if self.len == 0 {
+        if self.object.is_null() {
+            if self.len == LOST {
+                // SAFETY: sets an exception.
+                unsafe { ffi::PyErr_NoMemory() };
+                return Err(Raised);
+            }
             return new_bytes(&[]);
         }
         let mut object = std::mem::replace(&mut self.object, ptr::null_mut());
@@ -227,6 +236,9 @@ impl PayloadBuf for BytesBuf {
 
     #[inline(always)]
     fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory> {
+        if self.len == LOST {
+            return Err(OutOfMemory);
+        }
         let wanted = self.len.checked_add(additional).ok_or(OutOfMemory)?;
         if wanted > self.capacity() { self.grow(wanted) } else { Ok(()) }
     }
@@ -394,7 +406,7 @@ pub(crate) fn guard(body: impl FnOnce() -> Result<Strong, Raised>) -> Object {
 /// As [`guard`], for what is written in the safe layer.
 pub(crate) fn guard_py(body: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny>>) -> Object {
     guard(|| {
-        Python::attach(|py| match body(py) {
+        held(|py| match body(py) {
             Ok(object) => Ok(Strong::from_bound(object)),
             Err(error) => {
                 error.restore(py);
@@ -402,4 +414,19 @@ pub(crate) fn guard_py(body: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyAny
             }
         })
     })
+}
+
+/// Runs `body` in the safe layer, for which the GIL is held at every entry of this crate.
+///
+/// While the interpreter goes down the layer refuses to attach, though Python still calls
+/// finalizers and deallocates: then it is told that it is attached, which is true.
+pub(crate) fn held<R>(body: impl FnOnce(Python<'_>) -> R) -> R {
+    let mut body = Some(body);
+    let attached = Python::try_attach(|py| body.take().map(|body| body(py)));
+    match (attached.flatten(), body) {
+        (Some(result), _) => result,
+        // SAFETY: Python calls the entries of this crate with the GIL held.
+        (None, Some(body)) => body(unsafe { Python::assume_attached() }),
+        (None, None) => unreachable!("a body that ran has a result"),
+    }
 }

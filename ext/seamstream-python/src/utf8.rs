@@ -1,10 +1,10 @@
 //! `UTF8Decoder`: not on the event path, so all in the safe layer.
 
 use crate::errors;
-use crate::raw::{Chunk, Raised};
+use crate::raw::{Chunk, Raised, new_text};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyBytes, PyInt, PyString};
+use pyo3::types::{PyBytes, PyInt};
 use seamstream::utf8::{Errors, IllFormed, Reason, Utf8Decoder};
 
 /// Decode UTF-8 that arrives in chunks, with characters cut anywhere.
@@ -21,8 +21,6 @@ use seamstream::utf8::{Errors, IllFormed, Reason, Utf8Decoder};
 #[pyclass(module = "seamstream")]
 pub(crate) struct UTF8Decoder {
     decoder: Utf8Decoder,
-    /// "replace" or "strict".
-    #[pyo3(get)]
     errors: &'static str,
 }
 
@@ -62,20 +60,23 @@ impl UTF8Decoder {
         slf: &Bound<'py, Self>,
         data: &Bound<'py, PyAny>,
         r#final: bool,
-    ) -> PyResult<Bound<'py, PyString>> {
+    ) -> PyResult<Bound<'py, PyAny>> {
         let py = data.py();
         // Before the view: making one may run code of `data`'s type.
         let mut this = enter(slf)?;
         // SAFETY: `data` outlives the view.
         let chunk = unsafe { Chunk::new(data.as_ptr()) }.map_err(|Raised| PyErr::fetch(py))?;
         let text = this.decoder.decode(chunk.bytes(), r#final);
-        text.map(|text| PyString::new(py, &text)).map_err(|error| ill_formed(py, &error))
+        let text = text.map_err(|error| ill_formed(py, &error))?;
+        let text = new_text(text.as_bytes()).map_err(|Raised| PyErr::fetch(py))?;
+        Ok(text.bind(py))
     }
 
     /// Return the bytes held back, and 1 once the stream's first character is out, else 0.
-    fn getstate<'py>(&self, py: Python<'py>) -> (Bound<'py, PyBytes>, u8) {
-        let (pending, started) = self.decoder.state();
-        (PyBytes::new(py, pending), started.into())
+    fn getstate<'py>(slf: &Bound<'py, Self>) -> PyResult<(Bound<'py, PyBytes>, u8)> {
+        let this = enter(slf)?;
+        let (pending, started) = this.decoder.state();
+        Ok((PyBytes::new(slf.py(), pending), started.into()))
     }
 
     /// Go on from what `getstate` returned. Offsets of errors count from 0 again.
@@ -101,8 +102,14 @@ impl UTF8Decoder {
 
     /// How many U+FFFD stand for ill-formed sequences in what was decoded.
     #[getter]
-    fn replaced(&self) -> u64 {
-        self.decoder.replaced()
+    fn replaced(slf: &Bound<'_, Self>) -> PyResult<u64> {
+        Ok(enter(slf)?.decoder.replaced())
+    }
+
+    /// What is done with ill-formed bytes: "replace" or "strict".
+    #[getter]
+    fn errors(slf: &Bound<'_, Self>) -> PyResult<&'static str> {
+        Ok(enter(slf)?.errors)
     }
 }
 

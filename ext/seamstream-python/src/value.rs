@@ -1,7 +1,7 @@
 //! A payload as JSON: the parser is called on the bytes, and its refusals become the library's.
 
 use crate::errors;
-use crate::raw::{Object, Raised, Strong, bytes_of, guard_py};
+use crate::raw::{Object, Raised, Strong, bytes_of, guard_py, held};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
@@ -20,17 +20,12 @@ fn orjson_loads() -> Result<Object, Raised> {
 
 #[cold]
 fn import_orjson() -> Result<Object, Raised> {
-    Python::attach(|py| match py.import("orjson").and_then(|orjson| orjson.getattr("loads")) {
-        Ok(loads) => {
-            let loads = loads.into_ptr();
-            ORJSON_LOADS.store(loads, Ordering::Release);
-            Ok(loads)
-        }
-        Err(error) => {
-            error.restore(py);
-            Err(Raised)
-        }
-    })
+    let loads = guard_py(|py| py.import("orjson")?.getattr("loads"));
+    if loads.is_null() {
+        return Err(Raised);
+    }
+    ORJSON_LOADS.store(loads, Ordering::Release);
+    Ok(loads)
 }
 
 /// The exact `bytes` of an event or frame, and the parser for them.
@@ -82,7 +77,7 @@ impl Text {
     #[cold]
     pub fn explain_refusal(self) {
         if Self::is_refusal() {
-            Python::attach(|py| {
+            held(|py| {
                 let cause = PyErr::fetch(py);
                 let error = self.refused(py, &cause);
                 error.set_cause(py, Some(cause));
@@ -118,7 +113,7 @@ impl Text {
 /// Raises what says that the stream ended inside the value at `offset`.
 #[cold]
 pub(crate) fn raise_torn(offset: u64) {
-    Python::attach(|py| errors::new(py, "TornError", (offset,)).restore(py));
+    held(|py| errors::new(py, "TornError", (offset,)).restore(py));
 }
 
 /// Validates bytes in which nothing stands that JSON does not have, but other parsers take.

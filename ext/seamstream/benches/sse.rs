@@ -153,13 +153,13 @@ fn main() {
                 "big" if size == whole => 0.80,
                 _ => 0.0,
             };
-            let mut result = compare(&parse, &scan);
+            let mut result = compare(parse, scan);
             for _ in 0..3 {
                 // A slower parser stays slow; a busy machine does not stay busy.
                 if result.2 >= limit {
                     break;
                 }
-                result = compare(&parse, &scan);
+                result = compare(parse, scan);
             }
             let (parse, scan, ratio) = result;
             #[allow(clippy::cast_precision_loss)]

@@ -567,6 +567,11 @@ impl<B: PayloadBuf> JsonParser<B> {
         let candidate = self.candidate.map(Offset::get);
         let keep = candidate.filter(|candidate| now - candidate <= limit).unwrap_or(now);
         let held_to = self.held_from + self.held.as_slice().len() as u64;
+        if keep == self.held_from && !self.held.as_slice().is_empty() {
+            // The same candidate goes on: what is held of it is not copied again.
+            self.held.extend(&chunk[index(base, held_to)..])?;
+            return Ok(());
+        }
         let mut held = B::default();
         if keep < held_to {
             held.extend(&self.held.as_slice()[index(self.held_from, keep)..])?;

@@ -24,13 +24,13 @@ pub trait PayloadBuf: Default {
     /// Appends `bytes`, in amortized linear time.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; the buffer is then as it was.
+    /// [`OutOfMemory`]; what was collected may be lost, and then nothing can be added any more.
     fn extend(&mut self, bytes: &[u8]) -> Result<(), OutOfMemory>;
 
     /// Makes room for `additional` bytes at once.
     ///
     /// # Errors
-    /// [`OutOfMemory`]; the buffer is then as it was.
+    /// As for [`extend`](Self::extend).
     fn reserve(&mut self, additional: usize) -> Result<(), OutOfMemory>;
 
     /// What has been collected.

@@ -2,8 +2,8 @@
 //!
 //! One pass over a block answers two questions: where CR and LF are, and which
 //! bytes are not ASCII. The second is nearly free here and spares the parser a
-//! UTF-8 check of every ASCII payload. The only module with `unsafe`: a block is
-//! always a `&[u8; 64]`, so no load depends on a length that came from outside.
+//! UTF-8 check of every ASCII payload. Here and in `scan_json` alone is `unsafe`: a block
+//! is always a `&[u8; 64]`, so no load depends on a length that came from outside.
 //! Other architectures than x86-64 take a portable kernel.
 
 #![allow(unsafe_code)]

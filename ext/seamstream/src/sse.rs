@@ -60,6 +60,19 @@ pub struct Stats {
     pub torn: bool,
 }
 
+/// [`Stats`] without what is no number.
+#[derive(Clone, Copy, Default)]
+struct Counts {
+    bytes: u64,
+    events: u64,
+    comments: u64,
+    ignored_lines: u64,
+    invalid_fields: u64,
+    empty_blocks: u64,
+    replaced: u64,
+    skipped: u64,
+}
+
 /// Where a payload lies.
 #[derive(Debug)]
 pub enum Payload<'a, B> {
@@ -555,15 +568,21 @@ fn join_data<B: PayloadBuf>(lines: &[u8]) -> Result<B, OutOfMemory> {
 /// Parses one event stream, whatever the chunks.
 ///
 /// `B` is the buffer in which payloads that span chunks grow.
+#[allow(clippy::struct_excessive_bools)] // options, not states
 pub struct SseParser<B> {
-    options: Options,
-    stats: Stats,
+    /// Flat, and not `Options` and `Stats`: their padding is a tenth of an idle parser.
+    max_event_bytes: usize,
+    counts: Counts,
     /// `u64::MAX` before the first one.
     reconnection_time_ms: u64,
     open: Option<Box<Open<B>>>,
     mode: Mode,
     /// The last byte was a CR that ended a line; an LF right after it belongs to it.
     after_cr: bool,
+    torn: bool,
+    skip_oversize: bool,
+    keep_wire: bool,
+    flush_torn: bool,
 }
 
 impl<B: PayloadBuf> SseParser<B> {
@@ -572,22 +591,23 @@ impl<B: PayloadBuf> SseParser<B> {
     pub fn new(options: Options) -> Self {
         SseParser {
             // Positions are added to it, and no chunk is longer than isize::MAX.
-            options: Options {
-                max_event_bytes: options.max_event_bytes.min(isize::MAX.unsigned_abs()),
-                ..options
-            },
-            stats: Stats::default(),
+            max_event_bytes: options.max_event_bytes.min(isize::MAX.unsigned_abs()),
+            counts: Counts::default(),
             reconnection_time_ms: u64::MAX,
             open: None,
             mode: Mode::Bom(0),
             after_cr: false,
+            torn: false,
+            skip_oversize: options.skip_oversize,
+            keep_wire: options.keep_wire,
+            flush_torn: options.flush_torn,
         }
     }
 
     /// A parser for a new connection: all starts again but the reconnection time.
     #[must_use]
     pub fn renewed(&self) -> Self {
-        SseParser { reconnection_time_ms: self.reconnection_time_ms, ..Self::new(self.options) }
+        SseParser { reconnection_time_ms: self.reconnection_time_ms, ..Self::new(self.options()) }
     }
 
     /// Drops what is open; for a stream that cannot go on.
@@ -600,13 +620,26 @@ impl<B: PayloadBuf> SseParser<B> {
     /// Counts since the stream began.
     #[must_use]
     pub fn stats(&self) -> Stats {
-        self.stats
+        let Counts { bytes, events, comments, ignored_lines, .. } = self.counts;
+        let Counts { invalid_fields, empty_blocks, replaced, skipped, .. } = self.counts;
+        Stats {
+            bytes,
+            events,
+            comments,
+            ignored_lines,
+            invalid_fields,
+            empty_blocks,
+            replaced,
+            skipped,
+            torn: self.torn,
+        }
     }
 
     /// The options in force.
     #[must_use]
     pub fn options(&self) -> Options {
-        self.options
+        let &SseParser { max_event_bytes, skip_oversize, keep_wire, flush_torn, .. } = self;
+        Options { max_event_bytes, skip_oversize, keep_wire, flush_torn }
     }
 
     /// The last accepted `retry` of the stream.
@@ -647,7 +680,7 @@ impl<B: PayloadBuf> SseParser<B> {
         };
         if self.mode != Mode::Open
             || open.line != OpenLine::Data
-            || open.pending + chunk.len() > self.options.max_event_bytes
+            || open.pending + chunk.len() > self.max_event_bytes
         {
             return false;
         }
@@ -663,7 +696,7 @@ impl<B: PayloadBuf> SseParser<B> {
         }
         open.maybe_ill_formed |= !all.is_ascii();
         open.pending += chunk.len();
-        self.stats.bytes += chunk.len() as u64;
+        self.counts.bytes += chunk.len() as u64;
         true
     }
 
@@ -717,7 +750,7 @@ impl<B: PayloadBuf> SseParser<B> {
             self.not_a_bom(known, sink)?;
             return Ok(0);
         }
-        self.stats.bytes += used as u64;
+        self.counts.bytes += used as u64;
         if used < chunk.len() {
             self.mode = Mode::Idle;
         }
@@ -728,7 +761,7 @@ impl<B: PayloadBuf> SseParser<B> {
     #[cold]
     fn not_a_bom<S: Sink<B>>(&mut self, known: u8, sink: &mut S) -> Result<(), Error<S::Error>> {
         self.mode = Mode::Idle;
-        self.stats.bytes -= u64::from(known);
+        self.counts.bytes -= u64::from(known);
         self.run(&BOM[..usize::from(known)], sink).map(drop)
     }
 
@@ -737,7 +770,7 @@ impl<B: PayloadBuf> SseParser<B> {
         if chunk.is_empty() {
             return Ok(0);
         }
-        if self.options.keep_wire {
+        if self.keep_wire {
             with_kernel(Parse::<'_, B, S, true> { parser: self, chunk, sink })
         } else {
             with_kernel(Parse::<'_, B, S, false> { parser: self, chunk, sink })
@@ -764,10 +797,10 @@ impl<B: PayloadBuf> SseParser<B> {
         let Some(first_field) = open.first_field else {
             return Ok(());
         };
-        let block_start = self.stats.bytes - open.pending as u64;
-        if self.options.flush_torn {
+        let block_start = self.counts.bytes - open.pending as u64;
+        if self.flush_torn {
             if open.line != OpenLine::Start {
-                let said = if self.options.keep_wire {
+                let said = if self.keep_wire {
                     open.end_line::<true>()?
                 } else {
                     open.end_line::<false>()?
@@ -775,15 +808,14 @@ impl<B: PayloadBuf> SseParser<B> {
                 self.count(said);
             }
             open.line = OpenLine::Start;
-            let at = self.stats.bytes;
+            let at = self.counts.bytes;
             return self.dispatch_open(&mut open, at, b"", sink).map(drop);
         }
-        self.stats.torn = true;
-        let mut tail =
-            if self.options.keep_wire { open.tail::<true>()? } else { open.tail::<false>()? };
+        self.torn = true;
+        let mut tail = if self.keep_wire { open.tail::<true>()? } else { open.tail::<false>()? };
         let replaced = count_replaced(tail.as_slice());
-        self.stats.replaced += replaced;
-        let wire = self.options.keep_wire.then_some(Payload::Owned(&mut open.payload));
+        self.counts.replaced += replaced;
+        let wire = self.keep_wire.then_some(Payload::Owned(&mut open.payload));
         let block = Block {
             payload: Payload::Owned(&mut tail),
             event: b"",
@@ -801,10 +833,10 @@ impl<B: PayloadBuf> SseParser<B> {
     fn count(&mut self, said: Line<'_>) {
         match said {
             Line::Data(_) | Line::Event(_) | Line::Id(_) => {}
-            Line::Comment => self.stats.comments += 1,
+            Line::Comment => self.counts.comments += 1,
             Line::Retry(time) => self.reconnection_time_ms = time,
-            Line::Invalid => self.stats.invalid_fields += 1,
-            Line::Unknown => self.stats.ignored_lines += 1,
+            Line::Invalid => self.counts.invalid_fields += 1,
+            Line::Unknown => self.counts.ignored_lines += 1,
         }
     }
 
@@ -823,12 +855,12 @@ impl<B: PayloadBuf> SseParser<B> {
             return Ok(Flow::Continue);
         };
         if open.data_lines == 0 {
-            self.stats.empty_blocks += 1;
+            self.counts.empty_blocks += 1;
             return Ok(Flow::Continue);
         }
         let offset = at - (open.pending - first_field) as u64;
         let mut joined;
-        let (payload, wire) = if self.options.keep_wire {
+        let (payload, wire) = if self.keep_wire {
             joined = join_data(open.payload.as_slice())?;
             open.payload.extend(eol)?;
             (&mut joined, Some(Payload::Owned(&mut open.payload)))
@@ -842,8 +874,8 @@ impl<B: PayloadBuf> SseParser<B> {
                 replaced += count_replaced(&open.id);
             }
         }
-        self.stats.events += 1;
-        self.stats.replaced += replaced;
+        self.counts.events += 1;
+        self.counts.replaced += replaced;
         let block = Block {
             payload: Payload::Owned(payload),
             event: &open.event,
@@ -920,7 +952,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Job for Parse<'_, B, S, WIRE> 
                 }
             }
         }
-        self.parser.stats.bytes += pos as u64;
+        self.parser.counts.bytes += pos as u64;
         Ok(pos)
     }
 }
@@ -959,7 +991,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                     self.parser.mode = Mode::Comment;
                     return Ok(Step::At(chunk.len()));
                 };
-                self.parser.stats.comments += 1;
+                self.parser.counts.comments += 1;
                 pos = self.after_eol(eol);
                 continue;
             }
@@ -1006,19 +1038,19 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             (CR, [LF, CR, LF, ..]) => (end + 1, end + 3),
             _ => return None,
         };
-        if empty > start + self.parser.options.max_event_bytes {
+        if empty > start + self.parser.max_event_bytes {
             return None;
         }
         let payload = &line[..eol.checked_sub(start + 6)?];
         let replaced = if scanner.high_until(eol) { count_replaced(payload) } else { 0 };
-        self.parser.stats.events += 1;
-        self.parser.stats.replaced += replaced;
+        self.parser.counts.events += 1;
+        self.parser.counts.replaced += replaced;
         let block = Block {
             payload: Payload::Slice(payload),
             event: b"",
             retry: None,
             replaced,
-            offset: self.parser.stats.bytes + start as u64,
+            offset: self.parser.counts.bytes + start as u64,
             wire: None,
             torn: false,
         };
@@ -1037,7 +1069,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         mut first_eol: FirstEol,
     ) -> Result<Step, Error<S::Error>> {
         let chunk = self.chunk;
-        let limit_at = start + self.parser.options.max_event_bytes;
+        let limit_at = start + self.parser.max_event_bytes;
         let nothing = Span { start, end: start };
         let mut fields = Fields {
             event: nothing,
@@ -1116,7 +1148,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             return Ok(Flow::Continue);
         };
         if fields.data_lines == 0 {
-            self.parser.stats.empty_blocks += 1;
+            self.parser.counts.empty_blocks += 1;
             return Ok(Flow::Continue);
         }
         let event = &chunk[fields.event.start..fields.event.end];
@@ -1134,14 +1166,14 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                 replaced += count_replaced(&chunk[id.start..id.end]);
             }
         }
-        self.parser.stats.events += 1;
-        self.parser.stats.replaced += replaced;
+        self.parser.counts.events += 1;
+        self.parser.counts.replaced += replaced;
         let block = Block {
             payload,
             event,
             retry: fields.retry,
             replaced,
-            offset: self.parser.stats.bytes + first_field as u64,
+            offset: self.parser.counts.bytes + first_field as u64,
             // Not the LF of a CRLF: another cut would have dispatched before it.
             wire: WIRE.then_some(Payload::Slice(&chunk[start..=end])),
             torn: false,
@@ -1151,7 +1183,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
 
     #[cold]
     fn sink_failed(&mut self, at: usize, error: S::Error) -> Error<S::Error> {
-        self.parser.stats.bytes += at as u64;
+        self.parser.counts.bytes += at as u64;
         Error::Sink(error)
     }
 
@@ -1163,11 +1195,11 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         skip: Mode,
         after: usize,
     ) -> Result<Step, Error<S::Error>> {
-        if !self.parser.options.skip_oversize {
-            self.parser.stats.bytes += limit_at as u64;
-            return Err(Error::Limit { offset: self.parser.stats.bytes });
+        if !self.parser.skip_oversize {
+            self.parser.counts.bytes += limit_at as u64;
+            return Err(Error::Limit { offset: self.parser.counts.bytes });
         }
-        self.parser.stats.skipped += 1;
+        self.parser.counts.skipped += 1;
         self.parser.mode = skip;
         Ok(Step::At(after))
     }
@@ -1216,7 +1248,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             if self.parser.mode == Mode::Open
                 && let Some(open) = &mut self.parser.open
             {
-                if open.pending == self.parser.options.max_event_bytes {
+                if open.pending == self.parser.max_event_bytes {
                     open.clear();
                     return self.exceeded(pos - 1, Mode::SkipStart, pos);
                 }
@@ -1240,7 +1272,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                         return Ok(Step::At(chunk.len()));
                     };
                     if mode == Mode::Comment {
-                        self.parser.stats.comments += 1;
+                        self.parser.counts.comments += 1;
                         self.parser.mode = Mode::Idle;
                     } else {
                         self.parser.mode = Mode::SkipStart;
@@ -1264,14 +1296,14 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
             self.parser.mode = Mode::Idle;
             return Ok(Step::At(pos));
         };
-        let limit_at = pos + (self.parser.options.max_event_bytes - open.pending);
+        let limit_at = pos + (self.parser.max_event_bytes - open.pending);
         scanner.mark(pos);
         while let Some(&first) = chunk.get(pos) {
             if open.line == OpenLine::Start && is_eol(first) {
                 open.maybe_ill_formed |= scanner.high_until(pos);
                 let after = self.after_eol(pos);
                 self.parser.mode = Mode::Idle;
-                let at = self.parser.stats.bytes + pos as u64;
+                let at = self.parser.counts.bytes + pos as u64;
                 let flow = self.parser.dispatch_open(&mut open, at, &chunk[pos..=pos], self.sink);
                 open.clear();
                 self.parser.open = Some(open);
