@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import urllib.request
+from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
@@ -19,6 +20,7 @@ import pytest
 import seamstream
 from seamstream.cli import main
 from seamstream.testing.payloads import SAMPLES
+from shared_folder import SHARED
 
 Run = Callable[..., tuple[int, bytes, str]]
 
@@ -27,8 +29,11 @@ Run = Callable[..., tuple[int, bytes, str]]
 def run(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
     """Run the command in this process, with these bytes on standard input."""
 
-    def call(*arguments: str, stdin: bytes = b"") -> tuple[int, bytes, str]:
-        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(stdin)))
+    def call(
+        *arguments: str, stdin: bytes = b"", write_size: int = 1 << 20
+    ) -> tuple[int, bytes, str]:
+        writes = io.BufferedReader(_Writes(stdin, write_size))
+        monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(writes))
         try:
             status = main(arguments)
         except SystemExit as end:
@@ -38,6 +43,23 @@ def run(capfdbinary: Any, monkeypatch: pytest.MonkeyPatch) -> Run:
         return status, output, errors.decode()
 
     return call
+
+
+class _Writes(io.RawIOBase):
+    """What a reader gets who is always quicker than the writer."""
+
+    def __init__(self, stream: bytes, size: int) -> None:
+        self._rest = memoryview(stream)
+        self._size = size
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        size = min(self._size, len(buffer), len(self._rest))
+        buffer[:size] = self._rest[:size]
+        self._rest = self._rest[size:]
+        return size
 
 
 @contextlib.contextmanager
@@ -247,7 +269,7 @@ def test_decode_ends_quietly_when_its_reader_is_gone() -> None:
         errors = process.stderr.read()
         process.wait(30)
     assert process.returncode == 141
-    assert len(errors.splitlines()) == 1  # the summary
+    assert len(errors.splitlines()) == 2  # the framing, the summary
 
 
 @pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
@@ -261,7 +283,7 @@ def test_decode_names_the_output_when_it_cannot_be_written() -> None:
             check=False,
         )
     assert finished.returncode == 2
-    _, error = finished.stderr.decode().splitlines()
+    error = finished.stderr.decode().splitlines()[-1]
     assert error.startswith("seamstream: standard output: ")
 
 
@@ -277,7 +299,7 @@ def test_decode_ends_with_its_summary_when_interrupted() -> None:
         _, errors = process.communicate(timeout=30)
     assert process.returncode == 130
     assert summary(errors.decode())["events"] == 1
-    assert len(errors.splitlines()) == 1
+    assert len(errors.splitlines()) == 2  # the framing, the summary
 
 
 @pytest.mark.parametrize("size", ["0", "-1", "many"])
@@ -292,6 +314,383 @@ def test_decode_documents_its_exit_statuses(run: Run) -> None:
     assert status == 0
     for documented in (b"  0  ", b"  1  ", b"  2  ", b"  130  ", b"  141  "):
         assert documented in output
+
+
+# decode: JSON streams
+
+# Where JSON white space does not matter, each with its framing.
+STREAMS = [
+    (b"data: 1\n\n", "sse"),
+    (b"\n\n:comment\ndata: 1\n\n", "sse"),
+    (b" data: 1\n\n", "sse"),
+    (b"", "sse"),
+    (b"\n", "sse"),
+    (b"nul", "sse"),
+    (b"nonsense: {}\n\n", "sse"),
+    (b"-", "sse"),
+    (b"-- boundary\n", "sse"),
+    (b"event: e\ndata: [\n\n", "sse"),
+    (b" " * 4096 + b"{}\n", "sse"),
+    (b'{"a":1}\n{"a":2}\n', "ndjson"),
+    (b'\n{"a":1} \r\n{"a":2}', "ndjson"),
+    (b"{}\n", "ndjson"),
+    (b"[1]\n[2]\n", "ndjson"),
+    (b"[]\n", "ndjson"),
+    (b"1\n2\n", "ndjson"),
+    (b"-0.5e-3\nnull\n", "ndjson"),
+    (b"true\r\nfalse\n", "ndjson"),
+    (b'"a"\n"b"\n', "ndjson"),
+    (b'{"a":1}', "concatenated"),
+    (b'{"a":1}{"a":2}\n', "concatenated"),
+    (b'{"a":1} {"a":2}\n', "concatenated"),
+    (b'{\n"a":1\n}\n{\n"a":2\n}\n', "concatenated"),
+    (b'{"a":1,}\n{"a":2}\n{"a":3}\n', "concatenated"),
+    (b"[1][2]\n", "concatenated"),
+    (b"[1,\n2]\n", "concatenated"),
+    (b"1 2\n", "concatenated"),
+    (b'1{"a":1}', "concatenated"),
+    (b"01\n", "concatenated"),
+    (b"null", "concatenated"),
+    (b'{"a":1}' + b" " * 4096 + b"\n", "concatenated"),
+    (b'[{"a":1}\n,\n{"a":2}]', "array"),
+    (b' [\n  {"a":1}]\n', "array"),
+    (b'[{"a":1}]\n[{"a":2}]\n', "array"),
+    (b"[", "array"),
+    (b'\x1e{"a":1}\n\x1e{"a":2}\n', "json-seq"),
+    (b"\n\x1e1\n", "json-seq"),
+]
+
+
+@pytest.mark.parametrize("bom", [b"", b"\xef\xbb\xbf"], ids=["", "bom"])
+@pytest.mark.parametrize(("stream", "framing"), STREAMS)
+def test_decode_chooses_the_framing_by_the_first_bytes(
+    run: Run, stream: bytes, framing: str, bom: bytes
+) -> None:
+    expected = run("decode", "--framing", framing, stdin=bom + stream)
+    for write_size in (1, 2, 5, 1 << 20):
+        status, output, errors = run("decode", stdin=bom + stream, write_size=write_size)
+        choice, rest = errors.split("\n", 1)
+        assert choice.startswith(f"seamstream: standard input: framing {framing} (")
+        assert (status, output, rest) == expected
+
+
+@pytest.mark.needs_shared
+def test_decode_chooses_the_framing_of_every_recorded_stream(run: Run) -> None:
+    entries = json.loads((SHARED / "corpus/manifest.json").read_bytes())["entries"]
+    expected = {"sse": "sse", "ndjson": "ndjson", "json": "array"}
+    chosen = Counter[tuple[str, str]]()
+    for entry in entries:
+        if entry["format"] in expected:
+            _, output, errors = run("decode", str(SHARED / "corpus" / entry["file"]))
+            framing = errors.partition(": framing ")[2].partition(" ")[0]
+            chosen[entry["format"], framing] += 1
+            if framing == expected[entry["format"]]:
+                assert len(records(output)) >= entry["events"]
+            else:  # an error's body where a stream was expected: one value over many lines
+                assert (framing, len(records(output))) == ("concatenated", 1)
+    assert chosen == {
+        ("sse", "sse"): 396,
+        ("sse", "concatenated"): 9,
+        ("ndjson", "ndjson"): 44,
+        ("json", "array"): 18,
+    }
+
+
+@pytest.mark.parametrize("framing", ["sse", "ndjson", "array", "concatenated", "json-seq"])
+def test_decode_says_no_framing_that_it_was_told(run: Run, framing: str) -> None:
+    _, _, errors = run("decode", "--framing", framing, stdin=b"[]")
+    assert len(errors.splitlines()) == 1
+    assert run("decode", "-q", stdin=b"[]")[2] == ""
+
+
+def test_decode_chooses_a_framing_for_each_file(run: Run, tmp_path: Path) -> None:
+    sse, array = tmp_path / "sse", tmp_path / "array"
+    sse.write_bytes(b"data: {\n\n")
+    array.write_bytes(b'[{"a":1},,{"a":2}]')
+    status, output, errors = run("decode", str(sse), str(array))
+    assert status == 1
+    assert [(r["source"], r["data"]) for r in records(output)] == [
+        (str(sse), "{"),
+        (str(array), '{"a":1}'),
+        (str(array), ","),
+        (str(array), '{"a":2}'),
+    ]
+    assert [line.split(" (")[0] for line in errors.splitlines()[:-1]] == [
+        f"seamstream: {sse}: framing sse",
+        f"seamstream: {array}: framing array",
+    ]
+    counted = {name: count for name, count in summary(errors).items() if count}
+    assert counted == {"events": 1, "frames": 2, "parse_errors": 1, "separator": 1, "bytes": 27}
+
+
+@pytest.mark.parametrize(
+    ("framing", "stream", "expected", "counted", "status"),
+    [
+        ("ndjson", b"1.50\n", [{"data": "1.50", "offset": 0}], {"frames": 1, "bytes": 5}, 0),
+        (
+            "ndjson",
+            b'{"a":}\n {"a": 1} \n',
+            [
+                {"data": '{"a":}', "offset": 0, "kind": "syntax", "parse_error": "syntax"},
+                {"data": '{"a": 1}', "offset": 8},
+            ],
+            {"frames": 1, "syntax": 1, "bytes": 18},
+            1,
+        ),
+        (
+            "concatenated",
+            b'{}}"a\xe7',
+            [
+                {"data": "{}", "offset": 0},
+                {"data": "}", "offset": 2, "kind": "garbage", "parse_error": "garbage"},
+                {"data_base64": "ImHn", "offset": 3, "torn": True, "parse_error": "torn"},
+            ],
+            {"frames": 1, "garbage": 1, "torn": 1, "bytes": 6},
+            1,
+        ),
+        (
+            "array",
+            b"[1 2]",
+            [
+                {"data": "1", "offset": 1},
+                {"data": "", "offset": 3, "kind": "separator", "parse_error": "separator"},
+                {"data": "2", "offset": 3},
+            ],
+            {"frames": 2, "separator": 1, "bytes": 5},
+            1,
+        ),
+        (
+            "array",
+            b"[1,",
+            [{"data": "1", "offset": 1}],
+            {"frames": 1, "unclosed": 1, "bytes": 3},
+            1,
+        ),
+        (
+            "json-seq",
+            b"\x1e[1\x1e2\n",
+            [
+                {"data": "[1", "offset": 1, "kind": "truncated", "parse_error": "truncated"},
+                {"data": "2", "offset": 4},
+            ],
+            {"frames": 1, "truncated": 1, "bytes": 6},
+            1,
+        ),
+    ],
+)
+def test_decode_prints_and_counts_frames(
+    run: Run,
+    framing: str,
+    stream: bytes,
+    expected: list[dict[str, Any]],
+    counted: dict[str, int],
+    status: int,
+) -> None:
+    got, output, errors = run("decode", "--framing", framing, stdin=stream)
+    assert records(output) == expected
+    assert {name: count for name, count in summary(errors).items() if count} == counted
+    assert list(summary(errors)) == [
+        "frames", "torn", "unclosed", "syntax", "garbage", "separator", "truncated", "oversize",
+        "skipped", "bytes",
+    ]  # fmt: skip
+    assert got == status
+
+
+def test_decode_as_text_shows_frames_for_reading(run: Run) -> None:
+    stream = b'{\n"a":"\xe7\xb8\xab"}}\x1b{"a":"\xe7\xb8'
+    status, output, _ = run("decode", "--format", "text", stdin=stream)
+    assert status == 1
+    assert output.decode("utf-8").splitlines() == [
+        "value  offset=0",
+        "    {",
+        '    "a":"縫"}',
+        "ERROR (garbage)  offset=12",
+        "    }",
+        "ERROR (garbage)  offset=13",
+        "    \\x1b",
+        "value  offset=14  TORN",
+        '    {"a":"\\xe7\\xb8',
+    ]
+
+
+@pytest.mark.parametrize("write_size", [1, 1 << 20])
+@pytest.mark.parametrize("stream", [b"[1]\n[DONE]\n[2]\n", b"[1]\n[3]\n[2]\n", b"[3] \n[2]\n"])
+def test_decode_stops_at_a_frame_that_says_done(run: Run, stream: bytes, write_size: int) -> None:
+    done = "[DONE]" if b"D" in stream else "[3]"
+    status, output, errors = run("decode", "--done", done, stdin=stream, write_size=write_size)
+    assert status == 0
+    assert [record["data"] for record in records(output)] == ["[1]"] * stream.count(b"1")
+    assert summary(errors)["unclosed"] == 0
+
+
+def test_decode_of_an_array_that_is_done_is_not_unclosed(run: Run) -> None:
+    status, _, errors = run("decode", "--done", '{"b":2}', stdin=b'[{"a":1},{"b":2},{"c"')
+    assert (status, summary(errors)["unclosed"]) == (0, 0)
+
+
+@pytest.mark.parametrize("write_size", [1, 1 << 20])
+@pytest.mark.parametrize("first", [b"1\n", b"[]\n", b'{"a":1}', b"[{},", b"\x1e1\n"])
+def test_decode_holds_frames_to_the_limit(run: Run, first: bytes, write_size: int) -> None:
+    stream = first + b'{"b":"' + b"x" * 50 + b'"}'
+    arguments = ["decode", "--max-event-bytes", "20"]
+    status, output, errors = run(*arguments, stdin=stream, write_size=write_size)
+    assert (status, len(records(output))) == (2, 1)
+    assert "standard input: an event outgrew max_event_bytes=20 at byte" in errors
+    status, output, errors = run(*arguments, "--on-limit", "skip", stdin=stream)
+    assert status == 1
+    assert summary(errors)["skipped"] == 1
+
+
+@pytest.mark.parametrize("write_size", [1, 1 << 20])
+@pytest.mark.parametrize("stream", [b'{"b":"' + b"x" * 50 + b'"}\n2\n', b"1" * 50 + b"\n2\n"])
+def test_decode_holds_the_first_value_to_the_limit(
+    run: Run, stream: bytes, write_size: int
+) -> None:
+    arguments = ["decode", "--max-event-bytes", "20"]
+    status, output, errors = run(*arguments, stdin=stream, write_size=write_size)
+    assert (status, output) == (2, b"")
+    assert "an event outgrew max_event_bytes=20 at byte 20" in errors
+    arguments += ["--on-limit", "skip"]
+    expected = run(*arguments, "--framing", "concatenated", stdin=stream)
+    assert run(*arguments, stdin=stream, write_size=write_size)[:2] == expected[:2]
+    assert expected[0] == 1
+
+
+@pytest.mark.parametrize(
+    ("writes", "printed"),
+    [
+        # A value is shown before it is known how the next one will be separated from it.
+        ([b'{"a":', b"1}", b" ", b"\n", b"2\n"], [[], ['{"a":1}'], [], [], ["2"]]),
+        ([b'{"a":1}', b'{"a":2}', b"{"], [['{"a":1}'], ['{"a":2}'], ["{"]]),
+        ([b"17", b"\n", b"18\n"], [[], ["17"], ["18"]]),
+        ([b"[", b'{"a":1}', b"\n", b",{}", b"]"], [[], ['{"a":1}'], [], ["{}"], []]),
+        ([b"\x1e", b"[1]\n", b"\x1e2\n"], [[], ["[1]"], ["2"]]),
+    ],
+)
+def test_decode_prints_a_frame_while_the_stream_goes_on(
+    writes: list[bytes], printed: list[list[str]]
+) -> None:
+    with start("decode", stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        for write, lines in zip(writes[:-1], printed[:-1], strict=True):
+            process.stdin.write(write)
+            process.stdin.flush()
+            for data in lines:
+                assert json.loads(process.stdout.readline())["data"] == data
+        assert process.poll() is None
+        output, errors = process.communicate(writes[-1], timeout=30)
+    assert [record["data"] for record in records(output)] == printed[-1]
+    assert summary(errors.decode())["bytes"] == len(b"".join(writes))
+
+
+@pytest.mark.skipif(sys.platform == "win32", reason="signals")
+def test_decode_counts_what_it_read_when_interrupted_before_the_framing_is_known() -> None:
+    with start("decode", stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b'{"a":1}')
+        process.stdin.flush()
+        process.stdout.readline()
+        process.send_signal(signal.SIGINT)
+        _, errors = process.communicate(timeout=30)
+    assert process.returncode == 130
+    assert (summary(errors.decode())["frames"], summary(errors.decode())["bytes"]) == (1, 7)
+
+
+# decode: quarantine
+
+
+def test_decode_quarantines_what_is_not_json_and_goes_on(run: Run, tmp_path: Path) -> None:
+    sse, ndjson, file = tmp_path / "sse", tmp_path / "ndjson", tmp_path / "bad.jsonl"
+    sse.write_bytes(b'data: {"a":1}\n\ndata: {"a\n\ndata: text\xff\n\ndata: [DONE]\n\ndata: {"')
+    ndjson.write_bytes(b'{"a":2}\n{"a\xe7\n{"a":3}\n{"a":')
+    status, output, errors = run("decode", "--quarantine", str(file), str(sse), str(ndjson))
+    assert status == 1
+    assert [record["data"] for record in records(output)] == [
+        '{"a":1}',
+        "text\N{REPLACEMENT CHARACTER}",
+        "[DONE]",
+        '{"a":2}',
+        '{"a":3}',
+    ]
+    entries = records(file.read_bytes())
+    assert [(e["labels"]["source"], e["kind"], e["offset"]) for e in entries] == [
+        (str(sse), "syntax", 15),
+        (str(sse), "torn", 53),
+        (str(ndjson), "syntax", 8),
+        (str(ndjson), "torn", 21),
+    ]
+    assert [entry.get("raw") for entry in entries] == ['{"a', 'data: {"', None, '{"a":']
+    assert entries[2]["raw_base64"] == "eyJh5w=="
+    counted = summary(errors)
+    assert (counted["quarantined"], counted["sink_errors"]) == (4, 0)
+    assert (counted["torn"], counted["parse_errors"], counted["syntax"]) == (2, 1, 1)
+
+
+def test_decode_quarantines_error_frames(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    arguments = [
+        "decode",
+        "--max-event-bytes",
+        "30",
+        "--on-limit",
+        "skip",
+        "--quarantine",
+        str(file),
+    ]
+    stream = b'[{"a":1},,{"a":"' + b"x" * 50 + b'"},{"a":2}]]'
+    status, output, _ = run(*arguments, stdin=stream)
+    assert status == 1
+    assert [record["data"] for record in records(output)] == ['{"a":1}', '{"a":2}']
+    assert [(e["kind"], e["raw"], e["labels"]) for e in records(file.read_bytes())] == [
+        ("separator", ",", {"source": "-"}),
+        ("oversize", "", {"source": "-"}),
+        ("garbage", "]", {"source": "-"}),
+    ]
+
+
+def test_decode_appends_to_the_quarantine_and_makes_none_for_nothing(
+    run: Run, tmp_path: Path
+) -> None:
+    file = tmp_path / "bad.jsonl"
+    assert run("decode", "--quarantine", str(file), stdin=b"data: {}\n\n")[0] == 0
+    assert not file.exists()
+    for _ in range(2):
+        status, output, _ = run("decode", "--quarantine", str(file), stdin=b"data: {\n\n")
+        assert (status, output) == (1, b"")
+    assert len(records(file.read_bytes())) == 2
+
+
+def test_decode_quarantines_an_event_while_the_stream_goes_on(tmp_path: Path) -> None:
+    file = tmp_path / "bad.jsonl"
+    with start("decode", "--quarantine", str(file), stderr=subprocess.PIPE) as process:
+        assert process.stdin is not None
+        assert process.stdout is not None
+        process.stdin.write(b"data: {\n\ndata: {}\n\n")
+        process.stdin.flush()
+        assert json.loads(process.stdout.readline())["data"] == "{}"
+        assert [entry["raw"] for entry in records(file.read_bytes())] == ["{"]
+        process.communicate(timeout=30)
+    assert process.returncode == 1
+
+
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="a device that is always full")
+def test_decode_prints_what_the_quarantine_does_not_take(run: Run) -> None:
+    stream = b"data: {\n\ndata: [\n\ndata: {}\n\n"
+    status, output, errors = run("decode", "--quarantine", "/dev/full", stdin=stream)
+    assert status == 2
+    assert [record["data"] for record in records(output)] == ["{", "[", "{}"]
+    assert errors.count("seamstream: /dev/full: ") == 1
+    assert summary(errors)["sink_errors"] == 2
+
+
+def test_decode_refuses_a_quarantine_without_a_directory(run: Run, tmp_path: Path) -> None:
+    file = tmp_path / "missing" / "bad.jsonl"
+    status, output, errors = run("decode", "--quarantine", str(file), stdin=b"data: {}\n\n")
+    assert (status, output) == (2, b"")
+    assert errors.startswith("seamstream: ")
+    assert "Traceback" not in errors
 
 
 # serve

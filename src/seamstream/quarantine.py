@@ -38,7 +38,8 @@ class QuarantineEntry(NamedTuple):
         reason: What was wrong, in words that hold no payload text.
         kind: The same as a code: "schema", "torn", "syntax", or another `kind` of a `Frame`.
         offset: Absolute position in the stream, in bytes.
-        raw: The payload, or its first 64 KiB; a character is not cut in two.
+        raw: The payload, or its first 64 KiB; a character is not cut in two. Empty for what
+            outgrew the limit.
         raw_bytes: The length of the whole payload.
         labels: The labels of the stream.
     """

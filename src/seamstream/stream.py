@@ -138,7 +138,8 @@ class Report:
         empty_blocks: Blocks without data.
         replaced: U+FFFD put in for ill-formed UTF-8.
         frames: Whole values of a JSON stream.
-        errors: Error frames of a JSON stream by kind; None for an event stream.
+        errors: Error frames of a JSON stream by kind, a sentinel that is no JSON included; None
+            for an event stream.
         skipped: What outgrew the limit and was left out (`on_limit="skip"`).
         torn: 1 if the stream ended inside an event or a value, else 0.
         parse_errors: Items that are not JSON though they should be; None when nothing is parsed.
@@ -652,9 +653,9 @@ class EventStream(Generic[ItemT]):
             exception of a sink is counted, and the first one logged.
         done: The payload that ends the stream without being handed out, JSON white space around
             it ignored. None: none does.
-        limits: How large an item may grow.
+        limits: How large an item may grow, and how deep the JSON of a JSON stream may be nested.
         on_limit: "error" raises `LimitExceededError` for an item that outgrows the limit, and ends
-            the stream; "skip" leaves it out.
+            the stream; "skip" leaves it out. In a JSON stream an error frame is in its place.
         on_torn: As for `SSEDecoder`: "report" or "flush". Only for event streams.
         loads: What parses JSON in place of `orjson.loads`; models do not use it.
         last_event_id: The last event ID to begin with. Only for event streams.
@@ -664,6 +665,7 @@ class EventStream(Generic[ItemT]):
         TypeError: An argument has the wrong type.
         ValueError: An argument has a value that it cannot have, or not with the others.
         ImportError: There is a `model`, and pydantic 2 is not installed.
+        PydanticUserError: `model` is nothing that pydantic can validate.
     """
 
     __slots__ = (

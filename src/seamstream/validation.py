@@ -5,8 +5,9 @@ stays seamstream's decision, the same for `json()` and `validate()`: RFC 8259, w
 no NaN. Where pydantic-core is more lenient (it takes `NaN` and `Infinity`) the payload is refused
 all the same. Three differences remain, all of them in numbers and nesting:
 
-* a number beyond the range of a double, which `json()` refuses, is what pydantic makes of it: an
-  exact `int`, or an infinite `float` (a model refuses that with `allow_inf_nan=False`);
+* a number beyond the range of a double, which `json()` refuses, is in an event what pydantic makes
+  of it: an exact `int`, or an infinite `float` (a model refuses that with `allow_inf_nan=False`).
+  In a frame it is a syntax error for both;
 * integers beyond 64 bits stay exact, where `json()` gives floats;
 * JSON nested deeper than some 200 levels, which `json()` takes, is a `SchemaError`.
 
@@ -86,7 +87,7 @@ def validate_event(event: Event, target: Target) -> Any:
         SchemaError: It is JSON that the model refuses. pydantic's error is the cause.
         TornError: The stream ended inside this event.
         ImportError: pydantic 2 is not installed.
-        TypeError: `target` is nothing that pydantic can validate.
+        PydanticUserError: `target` is nothing that pydantic can validate.
     """
     if event.torn:
         raise TornError(event.offset)
@@ -109,7 +110,7 @@ def validate_frame(frame: Frame, target: Target) -> Any:
         SchemaError: The model refuses the value. pydantic's error is the cause.
         TornError: The stream ended inside this value.
         ImportError: pydantic 2 is not installed.
-        TypeError: `target` is nothing that pydantic can validate.
+        PydanticUserError: `target` is nothing that pydantic can validate.
     """
     if frame.kind is not None or frame.torn:
         frame.json()  # raises
@@ -123,7 +124,7 @@ def validate_text(raw: bytes, target: Target) -> Any:
         JSONDecodeError: They are not JSON.
         SchemaError: The model refuses the value. pydantic's error is the cause.
         ImportError: pydantic 2 is not installed.
-        TypeError: `target` is nothing that pydantic can validate.
+        PydanticUserError: `target` is nothing that pydantic can validate.
     """
     validate_json = _validate_json_of(target)
     try:
@@ -138,7 +139,7 @@ def event_loader(target: Target) -> Callable[[Event], Any]:
 
     Raises:
         ImportError: pydantic 2 is not installed.
-        TypeError: `target` is nothing that pydantic can validate.
+        PydanticUserError: `target` is nothing that pydantic can validate.
     """
     validate_json = _validate_json_of(target)
 

@@ -52,7 +52,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
 def _build_parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(
         prog="seamstream",
-        description="Put fragmented event streams together again.",
+        description="Put fragmented event streams and JSON streams together again.",
         epilog=_EPILOG,
         formatter_class=argparse.RawDescriptionHelpFormatter,
     )
