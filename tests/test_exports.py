@@ -35,7 +35,8 @@ def test_no_other_public_name_is_in_the_package() -> None:
     names = {name for name in vars(seamstream) if not name.startswith("_")}
     modules = {name for name in names if isinstance(getattr(seamstream, name), ModuleType)}
     assert modules <= {
-        *("errors", "limits", "stats", "stream", "validation", "quarantine", "cli", "testing")
+        *("errors", "limits", "stats", "stream", "validation", "quarantine", "paths", "cli"),
+        "testing",
     }
     assert names - modules - {"annotations"} == PUBLIC - {"__version__"}
 
@@ -46,7 +47,7 @@ def test_name_that_does_not_exist_is_an_attribute_error() -> None:
 
 
 def test_decoders_are_those_of_the_chosen_backend(implementation: Implementation) -> None:
-    names = ("Event", "SSEDecoder", "UTF8Decoder")
+    names = ("Event", "Frame", "JSONStreamDecoder", "SSEDecoder", "UTF8Decoder")
     chosen = implementation.name == seamstream.backend
     for name in names:
         assert (getattr(seamstream, name) is getattr(implementation, name)) == chosen

@@ -12,7 +12,12 @@ from conftest import Implementation
 MEMBERS = {
     "Event": (
         *("event", "id", "retry", "raw", "is_done", "data", "torn", "replaced", "offset"),
-        *("parse_error", "value", "wire", "json", "validate"),
+        *("parse_error", "value", "wire", "json", "get", "validate"),
+    ),
+    "Frame": ("raw", "kind", "torn", "offset", "parse_error", "value", "json", "get", "validate"),
+    "JSONStreamDecoder": (
+        *("feed", "close", "iter", "aiter", "reset"),
+        *("pending_bytes", "at_boundary", "array_closed", "stats"),
     ),
     "SSEDecoder": (
         *("feed", "close", "iter", "aiter", "reset"),
@@ -22,8 +27,12 @@ MEMBERS = {
 }
 CALLS = [
     *((name, None) for name in MEMBERS),
-    *(("Event", name) for name in ("json", "validate")),
-    *(("SSEDecoder", name) for name in ("feed", "close", "iter", "aiter", "reset")),
+    *((item, name) for item in ("Event", "Frame") for name in ("json", "get", "validate")),
+    *(
+        (decoder, name)
+        for decoder in ("SSEDecoder", "JSONStreamDecoder")
+        for name in ("feed", "close", "iter", "aiter", "reset")
+    ),
     *(("UTF8Decoder", name) for name in ("decode", "getstate", "setstate", "reset")),
 ]
 

@@ -13,7 +13,11 @@ import seamstream
 from seamstream import (
     DecodeError,
     Event,
+    Frame,
     JSONDecodeError,
+    JSONErrorCounts,
+    JSONStats,
+    JSONStreamDecoder,
     LimitExceededError,
     Limits,
     SeamstreamError,
@@ -145,4 +149,74 @@ def counters(stats: Stats) -> None:
             *(stats.empty_blocks, stats.replaced, stats.skipped, stats.torn),
         ),
         tuple[int, int, int, int, int, int, int, int],
+    )
+
+
+Kind = Literal["syntax", "garbage", "separator", "truncated", "oversize"]
+
+
+def push_json(chunks: list[bytes]) -> None:
+    decoder = JSONStreamDecoder()
+    for chunk in chunks:
+        assert_type(decoder.feed(chunk), tuple[Frame, ...])
+    assert_type(decoder.close(), tuple[Frame, ...])
+    assert_type(decoder.pending_bytes, int)
+    assert_type(decoder.at_boundary, bool)
+    assert_type(decoder.array_closed, bool | None)
+    assert_type(decoder.stats, JSONStats)
+    assert_type(decoder.stats.errors, JSONErrorCounts)
+    decoder.reset()
+    decoder.feed(memoryview(b"x"))
+    JSONStreamDecoder(
+        framing="json-seq", limits=Limits(max_depth=9), on_limit="skip", loads=json.loads
+    )
+    JSONStreamDecoder(framing="jsonl")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    decoder.reset("7")  # type: ignore[call-arg]  # pyright: ignore[reportCallIssue]
+
+
+def pull_json(decoder: JSONStreamDecoder, chunks: list[bytes]) -> None:
+    assert_type(decoder.iter(chunks), Iterator[Frame])
+    for frame in decoder.iter(iter(chunks), done=b"[DONE]"):
+        assert_type(frame, Frame)
+
+
+async def pull_json_asynchronously(
+    decoder: JSONStreamDecoder, chunks: AsyncIterable[bytes]
+) -> None:
+    assert_type(decoder.aiter(chunks), AsyncIterator[Frame])
+    async for frame in decoder.aiter(chunks, done=None):
+        assert_type(frame, Frame)
+
+
+def frame_members(frame: Frame) -> None:
+    assert_type(frame.raw, bytes)
+    assert_type(frame.kind, Kind | None)
+    assert_type(frame.torn, bool)
+    assert_type(frame.offset, int)
+    assert_type(frame.parse_error, Kind | Literal["torn"] | None)
+    assert_type(frame.value, Any)
+    assert_type(frame.json(), Any)
+    assert_type(hash(frame), int)
+    assert_type(frame == frame, bool)  # noqa: PLR0124
+    assert_type(Frame(raw=b"x", kind="garbage", torn=False), Frame)
+    frame.raw = b""  # type: ignore[misc]  # pyright: ignore[reportAttributeAccessIssue]
+    Frame(raw="x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    Frame(raw=b"x", kind="torn")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+
+
+def match_frame(frame: Frame) -> bytes:
+    match frame:
+        case Frame(raw, None):
+            return raw
+        case Frame(kind=kind):
+            assert_type(kind, Kind | None)
+            return b""
+
+
+def json_counters(stats: JSONStats) -> None:
+    assert_type((stats.bytes, stats.frames, stats.skipped, stats.torn), tuple[int, int, int, int])
+    errors = stats.errors
+    assert_type(
+        (errors.syntax, errors.garbage, errors.separator, errors.truncated, errors.oversize),
+        tuple[int, int, int, int, int],
     )

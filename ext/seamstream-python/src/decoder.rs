@@ -1,6 +1,6 @@
 //! `SSEDecoder`: the state of one stream, and `feed`.
 
-use crate::event::{self, Facts, Shared, new_event, new_retry, shared};
+use crate::event::{self, Facts, Shared, context_in, new_event, new_retry, shared};
 use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
 use crate::raw::{Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text};
@@ -34,7 +34,7 @@ struct Maker<'a> {
     shared: &'static Shared,
     last_event_id: &'a mut Strong,
     last_name: &'a mut Option<Strong>,
-    context: Option<&'a Strong>,
+    context: &'a mut Option<Strong>,
 }
 
 impl Maker<'_> {
@@ -91,7 +91,8 @@ impl Maker<'_> {
         let retry = new_retry(self.shared, block.retry)?;
         let facts = Facts { torn: block.torn, replaced: block.replaced, offset: block.offset };
         let references = [event, self.last_event_id.clone(), retry, raw];
-        new_event(self.shared, references, [wire, self.context.cloned()], &facts)
+        let context = Some(context_in(self.context)?);
+        new_event(self.shared, references, [wire, context], &facts)
     }
 }
 
@@ -143,7 +144,7 @@ impl EventSource {
     #[inline(always)]
     fn apart(&mut self) -> (&mut SseParser<BytesBuf>, Maker<'_>) {
         let EventSource { parser, last_event_id, last_name, context } = self;
-        (parser, Maker { shared: shared(), last_event_id, last_name, context: context.as_ref() })
+        (parser, Maker { shared: shared(), last_event_id, last_name, context })
     }
 }
 
@@ -351,10 +352,7 @@ impl SSEDecoder {
         let mut machine = self.0.enter_py(py)?;
         let old = &mut machine.stream;
         // A context belongs to one connection.
-        let context = match &old.context {
-            None => None,
-            Some(old) => Some(new_context(py, event::loads(old))?),
-        };
+        let context = renewed_context(py, old.context.as_ref())?;
         let parser = old.parser.renewed();
         let last_name = old.last_name.take();
         let old = machine.reopen(EventSource { parser, last_event_id, last_name, context });
@@ -481,9 +479,9 @@ pub(crate) fn show_loads(
     visit.call(&*loads)
 }
 
-/// The context for a decoder's `loads`.
-pub(crate) fn new_context(py: Python<'_>, loads: Strong) -> PyResult<Strong> {
-    event::new_context(loads).map_err(|Raised| PyErr::fetch(py))
+/// The context of a decoder that is opened again.
+pub(crate) fn renewed_context(py: Python<'_>, old: Option<&Strong>) -> PyResult<Option<Strong>> {
+    event::renewed_context(old).map_err(|Raised| PyErr::fetch(py))
 }
 
 /// The context for the argument `loads`, if there is one.
@@ -492,7 +490,8 @@ pub(crate) fn context_of(loads: Option<Bound<'_, PyAny>>) -> PyResult<Option<Str
         None => Ok(None),
         Some(loads) if loads.is_callable() => {
             let py = loads.py();
-            new_context(py, Strong::from_bound(loads)).map(Some)
+            let context = event::new_context(Some(Strong::from_bound(loads)));
+            context.map(Some).map_err(|Raised| PyErr::fetch(py))
         }
         Some(loads) => {
             let name = loads.get_type().name()?;

@@ -4,8 +4,9 @@
 //! is no GC header: an event refers to exact `str`, `bytes`, `int`, `bool` and None, and to
 //! the stream context, which refers neither to events nor to the decoder.
 
+use crate::get::{self, Memos};
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
-use crate::types::{freeze, getter, member, method, new_type, table};
+use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -14,6 +15,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 use seamstream::json_stream::names_non_finite;
 use seamstream::sse::{is_done, trim_json_whitespace};
 use seamstream::utf8::count_replaced;
+use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
@@ -53,7 +55,9 @@ struct Event {
 #[repr(C)]
 struct StreamContext {
     base: ffi::PyObject,
+    /// Null for orjson.
     loads: Object,
+    memos: Memos,
 }
 
 /// What an event is made of besides its references.
@@ -164,17 +168,39 @@ pub(crate) fn new_retry(shared: &Shared, time: Option<u64>) -> Result<Strong, Ra
     }
 }
 
-/// The context that a decoder with this `loads` gives its events.
-pub(crate) fn new_context(loads: Strong) -> Result<Strong, Raised> {
+/// What a decoder gives its events; without `loads` they parse with orjson.
+#[cold]
+pub(crate) fn new_context(loads: Option<Strong>) -> Result<Strong, Raised> {
     let shared = shared();
     // SAFETY: as in `new_event`.
     unsafe {
         let object = Strong::owned(ffi::PyObject_New::<ffi::PyObject>(
             shared.context_type.as_ptr().cast::<ffi::PyTypeObject>(),
         ))?;
-        (*object.as_ptr().cast::<StreamContext>()).loads = loads.into_ptr();
+        let context = object.as_ptr().cast::<StreamContext>();
+        (*context).loads = loads.map_or(ptr::null_mut(), Strong::into_ptr);
+        (&raw mut (*context).memos).write(Memos::default());
         Ok(object)
     }
+}
+
+/// The context of a decoder, made when its first event is.
+#[inline(always)]
+pub(crate) fn context_in(slot: &mut Option<Strong>) -> Result<Strong, Raised> {
+    if slot.is_none() {
+        *slot = Some(new_context(None)?);
+    }
+    slot.clone().ok_or(Raised)
+}
+
+/// The memos of a context, if there is one.
+///
+/// # Safety
+/// `context` is null or a live context that outlives the reference.
+#[inline(always)]
+pub(crate) unsafe fn memos_of<'a>(context: Object) -> Option<&'a Memos> {
+    // SAFETY: the caller's promise.
+    unsafe { context.cast::<StreamContext>().as_ref() }.map(|context| &context.memos)
 }
 
 /// The `loads` of a context, or null when there is none.
@@ -195,14 +221,22 @@ pub(crate) fn sole_loads(context: &Strong) -> Option<Object> {
     // SAFETY: a live context.
     unsafe {
         (ffi::Py_REFCNT(context.as_ptr()) == 1)
-            .then(|| (*context.as_ptr().cast::<StreamContext>()).loads)
+            .then(|| loads_of(context.as_ptr()))
+            .filter(|loads| !loads.is_null())
     }
 }
 
-/// The `loads` of a context.
-pub(crate) fn loads(context: &Strong) -> Strong {
-    // SAFETY: a live context, which has a `loads`.
-    unsafe { Strong::borrowed(loads_of(context.as_ptr())) }
+/// The context for a new connection: the same `loads`, nothing remembered.
+pub(crate) fn renewed_context(old: Option<&Strong>) -> Result<Option<Strong>, Raised> {
+    // SAFETY: null, or live contexts and what they own.
+    unsafe {
+        let loads = loads_of(old.map_or(ptr::null_mut(), Strong::as_ptr));
+        if loads.is_null() {
+            Ok(None)
+        } else {
+            new_context(Some(Strong::borrowed(loads))).map(Some)
+        }
+    }
 }
 
 /// Takes the `loads` out of a context that nobody but the caller has, for the garbage collector;
@@ -252,14 +286,14 @@ unsafe extern "C" fn event_dealloc(object: Object) {
 /// Memory of events that are gone, used again by the next ones: 8 of the 50 ns that an event may
 /// cost. Bounded: 6 KiB. Only with the GIL, which keeps all others out.
 #[cfg(not(Py_GIL_DISABLED))]
-struct Shells(std::cell::UnsafeCell<([Object; 64], usize)>);
+struct Shells(UnsafeCell<([Object; 64], usize)>);
 
 #[cfg(not(Py_GIL_DISABLED))]
 // SAFETY: reached with the GIL held only.
 unsafe impl Sync for Shells {}
 
 #[cfg(not(Py_GIL_DISABLED))]
-static SHELLS: Shells = Shells(std::cell::UnsafeCell::new(([ptr::null_mut(); 64], 0)));
+static SHELLS: Shells = Shells(UnsafeCell::new(([ptr::null_mut(); 64], 0)));
 
 #[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
@@ -295,7 +329,9 @@ fn keep_shell(_: Object) -> bool {
 unsafe extern "C" fn context_dealloc(object: Object) {
     // SAFETY: as in `event_dealloc`.
     unsafe {
-        ffi::Py_DECREF((*object.cast::<StreamContext>()).loads);
+        let context = object.cast::<StreamContext>();
+        ffi::Py_XDECREF((*context).loads);
+        ptr::drop_in_place(&raw mut (*context).memos);
         let kind = ffi::Py_TYPE(object);
         ffi::PyObject_Free(object.cast());
         ffi::Py_DECREF(kind.cast());
@@ -342,6 +378,14 @@ impl Ref {
         let event = self.get();
         // SAFETY: an event's payload is exact `bytes`, and its context null or live.
         unsafe { Text::new(event.raw, loads_of(event.context)) }
+    }
+
+    /// What `json` gives or raises.
+    fn value_of_json(self) -> Result<Strong, Raised> {
+        if self.get().torn {
+            return self.json_failure();
+        }
+        self.text().parse().or_else(|Raised| self.json_failure())
     }
 
     /// What `json` raises: there is no payload, or the parser's exception is set.
@@ -488,6 +532,24 @@ unsafe extern "C" fn validate(object: Object, target: Object) -> Object {
         return VALIDATE_EVENT.call(object, target);
     }
     VALIDATE_TEXT.call(event.get().raw, target)
+}
+
+unsafe extern "C" fn get(
+    object: Object,
+    args: *const Object,
+    count: ffi::Py_ssize_t,
+    names: Object,
+) -> Object {
+    // SAFETY: as in `entry`; the arguments are Python's, and stay alive.
+    guard(|| unsafe {
+        let (path, default) = get::arguments(args, count, names)?;
+        let event = Ref::new(object);
+        let context = event.get().context;
+        if event.get().torn || !loads_of(context).is_null() {
+            return get::walk(|| event.value_of_json(), path, default);
+        }
+        get::get(event.text(), memos_of(context), path, default)
+    })
 }
 
 unsafe extern "C" fn event_repr(object: Object) -> Object {
@@ -798,6 +860,22 @@ fn event_type(py: Python<'_>) -> PyResult<Strong> {
               Raises:\n    JSONDecodeError: The payload is not JSON: `loads` raised `ValueError` \
               or\n        `RecursionError`, which is the cause. Its `offset` is within `raw`.\n    \
               TornError: The stream ended inside this event.\n",
+        ),
+        fast_method(
+            c"get",
+            get,
+            c"get($self, path, /, default=None)\n--\n\n\
+              Return one value out of the JSON, without building the rest.\n\n\
+              All of the payload is checked all the same. In a stream whose payloads are alike, what\n\
+              stands around the value is compared, not scanned again.\n\n\
+              Args:\n    path: `\"choices.0.delta.content\"`: names and indices joined by dots, where \
+              digits are an\n        index in an array and a name in an object. Or a tuple, of which \
+              each `str` is a name and\n        each `int` an index: `(\"a.b\", 0)`. `\"\"` and `()` \
+              are the whole value.\n    default: What to return where there is no such value.\n\n\
+              Raises:\n    JSONDecodeError: The payload is not JSON, in whatever part of it.\n    \
+              TornError: The stream ended inside this event.\n    \
+              TypeError: The path, or a part of it, has the wrong type.\n    \
+              ValueError: An index is negative, or a name is not Unicode text.\n",
         ),
         method(
             c"validate",

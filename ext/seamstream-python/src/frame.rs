@@ -1,9 +1,10 @@
 //! `Frame`: one delimited unit of a JSON stream, laid out like `Event`.
 
 use crate::errors;
-use crate::event::{self, exact, keywords, loads_of, shared};
+use crate::event::{self, exact, keywords, loads_of, memos_of, shared};
+use crate::get;
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, held, new_text};
-use crate::types::{freeze, getter, member, method, new_type, table};
+use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -133,6 +134,14 @@ impl Ref {
         !self.get().torn && self.get().kind == unsafe { ffi::Py_None() }
     }
 
+    /// What `json` gives or raises.
+    fn value_of_json(self) -> Result<Strong, Raised> {
+        if !self.is_value() {
+            return self.json_failure();
+        }
+        self.text().parse().or_else(|Raised| self.json_failure())
+    }
+
     /// What `json` raises: this is no value, or the parser's exception is set.
     #[cold]
     fn json_failure(self) -> Result<Strong, Raised> {
@@ -244,6 +253,24 @@ unsafe extern "C" fn validate(object: Object, target: Object) -> Object {
         return VALIDATE_TEXT.call(frame.get().raw, target);
     }
     VALIDATE_FRAME.call(object, target)
+}
+
+unsafe extern "C" fn get(
+    object: Object,
+    args: *const Object,
+    count: ffi::Py_ssize_t,
+    names: Object,
+) -> Object {
+    // SAFETY: as in `get_value`; the arguments are Python's, and stay alive.
+    guard(|| unsafe {
+        let (path, default) = get::arguments(args, count, names)?;
+        let frame = Ref::new(object);
+        let context = frame.get().context;
+        if !frame.is_value() || !loads_of(context).is_null() {
+            return get::walk(|| frame.value_of_json(), path, default);
+        }
+        get::get(frame.text(), memos_of(context), path, default)
+    })
 }
 
 unsafe extern "C" fn repr(object: Object) -> Object {
@@ -426,6 +453,22 @@ fn frame_type(py: Python<'_>) -> PyResult<Strong> {
               `loads` raised\n        `ValueError` or `RecursionError`, which is the cause (kind \
               \"syntax\"). Its `offset`\n        is within `raw`.\n    \
               TornError: The stream ended inside this value.\n",
+        ),
+        fast_method(
+            c"get",
+            get,
+            c"get($self, path, /, default=None)\n--\n\n\
+              Return one value out of the JSON, without building the rest.\n\n\
+              All of the payload is checked all the same. In a stream whose payloads are alike, what\n\
+              stands around the value is compared, not scanned again.\n\n\
+              Args:\n    path: `\"choices.0.delta.content\"`: names and indices joined by dots, where \
+              digits are an\n        index in an array and a name in an object. Or a tuple, of which \
+              each `str` is a name and\n        each `int` an index: `(\"a.b\", 0)`. `\"\"` and `()` \
+              are the whole value.\n    default: What to return where there is no such value.\n\n\
+              Raises:\n    JSONDecodeError: This is an error frame, whose `kind` it has.\n    \
+              TornError: The stream ended inside this value.\n    \
+              TypeError: The path, or a part of it, has the wrong type.\n    \
+              ValueError: An index is negative, or a name is not Unicode text.\n",
         ),
         method(
             c"validate",

@@ -1,9 +1,9 @@
 //! `JSONStreamDecoder`: the framings of the core, with the states of every decoder.
 
 use crate::decoder::{
-    Argument, add_feed, context_of, limits_of, new_context, one_of, payload, show_loads,
+    Argument, add_feed, context_of, limits_of, one_of, payload, renewed_context, show_loads,
 };
-use crate::event;
+use crate::event::{self, context_in};
 use crate::frame::{kind_object, new_frame};
 use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
@@ -24,18 +24,18 @@ struct FrameSource {
 }
 
 #[inline(always)]
-fn make(frame: Frame<'_, BytesBuf>, context: Option<&Strong>) -> Result<Strong, Raised> {
+fn make(frame: Frame<'_, BytesBuf>, context: &mut Option<Strong>) -> Result<Strong, Raised> {
     let raw = match frame.payload {
         Payload::Slice(bytes) => new_bytes(bytes)?,
         Payload::Owned(buffer) => std::mem::take(buffer).into_bytes()?,
     };
     let torn = frame.kind == Kind::Torn;
-    new_frame(raw, kind_object(frame.kind), torn, frame.offset, context.cloned())
+    new_frame(raw, kind_object(frame.kind), torn, frame.offset, Some(context_in(context)?))
 }
 
 /// Takes all frames of a chunk.
 struct All<'a> {
-    context: Option<&'a Strong>,
+    context: &'a mut Option<Strong>,
     batch: &'a mut Batch,
 }
 
@@ -51,7 +51,7 @@ impl Sink<BytesBuf> for All<'_> {
 
 /// Takes one frame and stops there; what the same byte settles comes with it.
 struct One<'a> {
-    context: Option<&'a Strong>,
+    context: &'a mut Option<Strong>,
     first: Option<Strong>,
     more: &'a mut VecDeque<Strong>,
 }
@@ -74,7 +74,7 @@ impl Sink<BytesBuf> for One<'_> {
 impl Stream for FrameSource {
     #[inline(always)]
     fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>> {
-        let context = self.context.as_ref();
+        let context = &mut self.context;
         self.parser.feed(chunk, &mut All { context, batch }).map(drop)
     }
 
@@ -84,13 +84,13 @@ impl Stream for FrameSource {
         chunk: &[u8],
         more: &mut VecDeque<Strong>,
     ) -> Result<(usize, Option<Strong>), Error<Raised>> {
-        let mut sink = One { context: self.context.as_ref(), first: None, more };
+        let mut sink = One { context: &mut self.context, first: None, more };
         let used = self.parser.feed(chunk, &mut sink)?;
         Ok((used, sink.first))
     }
 
     fn close(&mut self, batch: &mut Batch) -> Result<(), Error<Raised>> {
-        let context = self.context.as_ref();
+        let context = &mut self.context;
         self.parser.close(&mut All { context, batch })
     }
 
@@ -222,10 +222,7 @@ impl JSONStreamDecoder {
         let mut machine = self.0.enter_py(py)?;
         let options = machine.stream.options;
         // A context belongs to one connection.
-        let context = match &machine.stream.context {
-            None => None,
-            Some(old) => Some(new_context(py, event::loads(old))?),
-        };
+        let context = renewed_context(py, machine.stream.context.as_ref())?;
         let source = FrameSource { parser: JsonParser::new(options), options, context };
         let old = machine.reopen(source);
         drop(machine);

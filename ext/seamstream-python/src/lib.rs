@@ -7,6 +7,7 @@ mod decoder;
 mod errors;
 mod event;
 mod frame;
+mod get;
 mod json_stream;
 mod machine;
 mod pull;

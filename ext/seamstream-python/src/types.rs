@@ -47,6 +47,20 @@ pub(crate) fn method(
     }
 }
 
+/// A method that takes its arguments as an array.
+pub(crate) fn fast_method(
+    name: &'static CStr,
+    function: ffi::PyCFunctionFastWithKeywords,
+    doc: &'static CStr,
+) -> ffi::PyMethodDef {
+    ffi::PyMethodDef {
+        ml_name: name.as_ptr(),
+        ml_meth: ffi::PyMethodDefPointer { PyCFunctionFastWithKeywords: function },
+        ml_flags: ffi::METH_FASTCALL | ffi::METH_KEYWORDS,
+        ml_doc: doc.as_ptr(),
+    }
+}
+
 /// Gives a table to a type for good, ended as C wants it.
 pub(crate) fn table<T>(mut rows: Vec<T>, end: T) -> *mut c_void {
     rows.push(end);

@@ -9,6 +9,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod get;
 pub mod json_stream;
 mod scan;
 mod scan_json;

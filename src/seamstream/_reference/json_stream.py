@@ -29,6 +29,7 @@ import orjson
 
 from seamstream.errors import JSONDecodeError, LimitExceededError, TornError
 from seamstream.limits import Limits
+from seamstream.paths import Path, compile_path, walk
 from seamstream.stats import JSONErrorCounts, JSONStats
 
 from .pull import CLOSED, AsyncPull, Decoder, Pull, check_source
@@ -105,6 +106,9 @@ class _Draft(_FrameState):
 class Frame(_FrameState):
     """One delimited unit of a JSON stream: a value, an error, or the torn rest. It is immutable.
 
+    Equality and hash are over `(raw, kind, torn)`. Pickles load on either backend; `loads` is
+    not part of them.
+
     Args:
         raw: The bytes exactly as sent.
         kind: None for a value, else why the bytes are no value.
@@ -125,6 +129,7 @@ class Frame(_FrameState):
             raise TypeError(f"torn must be bool, not {type(torn).__name__}")
         if kind is not None:
             check_choice("kind", kind, *_KINDS)
+            kind = _KINDS[_KINDS.index(kind)]  # of exact type
             if torn:
                 raise ValueError("a torn frame has no kind")
         return cls._restore(bytes(memoryview(raw)), kind, torn, 0)
@@ -182,6 +187,26 @@ class Frame(_FrameState):
             if loads is None:
                 message = getattr(error, "msg", "not JSON")
             raise JSONDecodeError(message, self._fault_offset(error)) from error
+
+    def get(self, path: Path, /, default: object = None) -> Any:
+        """Return one value out of the JSON, without building the rest.
+
+        All of the payload is checked all the same.
+
+        Args:
+            path: `"choices.0.delta.content"`: names and indices joined by dots, where digits are
+                an index in an array and a name in an object. Or a tuple, of which each `str` is a
+                name and each `int` an index: `("a.b", 0)`. `""` and `()` are the whole value.
+            default: What to return where there is no such value.
+
+        Raises:
+            JSONDecodeError: This is an error frame, whose `kind` it has.
+            TornError: The stream ended inside this value.
+            TypeError: The path, or a part of it, has the wrong type.
+            ValueError: An index is negative, or a name is not Unicode text.
+        """
+        steps = compile_path(path)
+        return walk(self.json(), steps, default)
 
     def validate(self, target: Any, /) -> Any:
         """Validate the value with pydantic, straight from its bytes, on every call.

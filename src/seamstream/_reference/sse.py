@@ -26,6 +26,7 @@ import orjson
 
 from seamstream.errors import JSONDecodeError, LimitExceededError, TornError
 from seamstream.limits import Limits
+from seamstream.paths import Path, compile_path, walk
 from seamstream.stats import Stats
 
 from .pull import CLOSED, JSON_SPACE, OPEN, AsyncPull, Decoder, Pull, check_source
@@ -275,6 +276,26 @@ class Event(_EventState):
             if loads is None:
                 message = getattr(error, "msg", "not JSON")
             raise JSONDecodeError(message, self._fault_offset(error)) from error
+
+    def get(self, path: Path, /, default: object = None) -> Any:
+        """Return one value out of the JSON, without building the rest.
+
+        All of the payload is checked all the same.
+
+        Args:
+            path: `"choices.0.delta.content"`: names and indices joined by dots, where digits are
+                an index in an array and a name in an object. Or a tuple, of which each `str` is a
+                name and each `int` an index: `("a.b", 0)`. `""` and `()` are the whole value.
+            default: What to return where there is no such value.
+
+        Raises:
+            JSONDecodeError: The payload is not JSON, in whatever part of it.
+            TornError: The stream ended inside this event.
+            TypeError: The path, or a part of it, has the wrong type.
+            ValueError: An index is negative, or a name is not Unicode text.
+        """
+        steps = compile_path(path)
+        return walk(self.json(), steps, default)
 
     def validate(self, target: Any, /) -> Any:
         """Validate the payload with pydantic, straight from its bytes, on every call.

@@ -1,0 +1,776 @@
+//! One value out of a JSON text, found without building the rest, all of it checked.
+//!
+//! Use it where a stream of JSON texts is read for one value of each: [`find`] costs a fraction
+//! of a parse, and a [`Memo`], kept from text to text, leaves little more than the value itself
+//! to look at. Where most of a text is wanted, parse it.
+//!
+//! # What is checked
+//!
+//! Everything, always: the grammar of RFC 8259, well-formed UTF-8, no lone surrogates, no number
+//! that is infinite as a double, no more than 1024 containers open. Of members with equal names
+//! the last is the one that counts, on every level. Names are compared after their escapes are
+//! decoded. There is no recursion.
+//!
+//! # Why remembering is exact
+//!
+//! The checker is a deterministic machine that reads bytes from left to right. Between two tokens
+//! its whole state is: which containers are open, what may come next, and how much of the path
+//! the open containers have matched. Where the wanted value begins and where it ends it stands
+//! between tokens, and the path is matched in full, so what is open are exactly the containers on
+//! the path: their types (`Memo::levels`) are all of the state that can vary.
+//!
+//! * *Prefix*: equal bytes before the value leave the machine in the same state, and they end
+//!   with a structural byte or white space, so no token and no character reaches over the end.
+//!   The one thing forgotten is whether the value is the first of its array, where `]` may come
+//!   instead. Therefore nothing that fails after a remembered prefix counts: the text is then
+//!   read from its beginning, without the memo.
+//! * *Value*: it is always scanned, with the depth that it really has. A number ends at the first
+//!   byte that cannot continue it, and a tail, having followed a value once, begins with no such
+//!   byte.
+//! * *Tail*: from the same state equal bytes have the same outcome. It was "a whole text, and the
+//!   value before this is still the one that counts", or the tail would not have been remembered:
+//!   a later member of the same name in it would have replaced the value.
+//! * *UTF-8*: prefix, value and tail begin and end with ASCII, so the text is well-formed if each
+//!   of them is; the remembered two were.
+//!
+//! So it does not matter which texts a memo remembers, nor when it gives up (see `PATIENCE`).
+
+use crate::scan_json::Strings;
+use std::ops::Range;
+
+/// As many containers may be open.
+const MAX_DEPTH: usize = 1024;
+
+/// Levels that fit in one word.
+const WORD: usize = 64;
+
+/// What a [`Memo`] holds at most.
+const MAX_REMEMBERED: usize = 4096;
+
+/// After so many texts that it did not fit, a [`Memo`] is replaced by every so manieth only.
+const PATIENCE: u8 = 16;
+
+/// A number of so many bytes without an exponent is finite.
+const HARMLESS_NUMBER: usize = 300;
+
+/// No index, or one that no array has.
+const NEVER: usize = usize::MAX;
+
+/// One step into a value.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub enum Segment {
+    /// The member of an object with this name.
+    Key(Box<str>),
+    /// The element of an array, from 0.
+    Index(usize),
+    /// The member in an object, the element in an array.
+    Either(Box<str>, usize),
+}
+
+impl Segment {
+    #[inline(always)]
+    fn key(&self) -> Option<&[u8]> {
+        match self {
+            Segment::Key(key) | Segment::Either(key, _) => Some(key.as_bytes()),
+            Segment::Index(_) => None,
+        }
+    }
+
+    #[inline(always)]
+    fn index(&self) -> usize {
+        match *self {
+            Segment::Key(_) => NEVER,
+            Segment::Index(index) | Segment::Either(_, index) => index,
+        }
+    }
+}
+
+/// Where the wanted value is. The empty path is the whole text.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash)]
+pub struct Path {
+    segments: Box<[Segment]>,
+}
+
+impl FromIterator<Segment> for Path {
+    fn from_iter<T: IntoIterator<Item = Segment>>(segments: T) -> Self {
+        Path { segments: segments.into_iter().collect() }
+    }
+}
+
+/// The wanted value, as it stands in the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Found<'a> {
+    /// What is between the quotes of a string that is all ASCII and has no escapes.
+    Ascii(&'a [u8]),
+    /// What is between the quotes of a string without escapes; well-formed UTF-8.
+    Text(&'a [u8]),
+    /// A valid JSON text without white space around it.
+    Json(&'a [u8]),
+}
+
+/// The text is not JSON.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Malformed {
+    /// The first ill-formed byte, if the text is not UTF-8. Else the length of a text that is cut
+    /// short, or the byte where what is wrong begins: the literal, the number out of range, the
+    /// leading zero, the escape, the comma before a closing bracket, the byte after the bracket
+    /// that is one too many, any other byte that is in the wrong place.
+    pub offset: usize,
+}
+
+/// Finds the value at `path`; `None` when the text is valid and has none there.
+///
+/// Time is linear in the text.
+///
+/// # Errors
+/// [`Malformed`]: see [there](self#what-is-checked) what is checked.
+///
+/// # Examples
+/// ```
+/// use seamstream::get::{Found, Path, Segment, find};
+///
+/// let path: Path = [Segment::Key("choices".into()), Segment::Index(0)].into_iter().collect();
+/// let text = br#"{"choices": ["a", "b"], "created": 1}"#;
+/// assert_eq!(find(text, &path), Ok(Some(Found::Ascii(b"a"))));
+/// assert_eq!(find(b"{}", &path), Ok(None));
+/// assert_eq!(find(&text[..36], &path).unwrap_err().offset, 36);
+/// ```
+pub fn find<'a>(text: &'a [u8], path: &Path) -> Result<Option<Found<'a>>, Malformed> {
+    Ok(check(text, path, Start::default(), None)?.found(text))
+}
+
+/// A path, and what stood around its value in the last text that had one.
+///
+/// It gives the answers that [`find`] gives, sooner: a text that begins and ends like that one
+/// costs two comparisons and a look at the value. A text is read twice at most.
+#[derive(Debug, Default)]
+pub struct Memo {
+    path: Path,
+    /// The prefix and then, if there is one, the tail.
+    remembered: Vec<u8>,
+    prefix_len: usize,
+    /// The types of the containers around the value, the innermost lowest, set for an object.
+    levels: u64,
+    has_prefix: bool,
+    has_tail: bool,
+    /// How many texts in a row began otherwise and ended otherwise.
+    misfits: u8,
+}
+
+impl Memo {
+    /// Remembers nothing yet.
+    #[must_use]
+    pub fn new(path: Path) -> Self {
+        Memo { path, ..Self::default() }
+    }
+
+    /// The path.
+    #[must_use]
+    pub fn path(&self) -> &Path {
+        &self.path
+    }
+
+    /// Finds the value at the path; `None` when the text is valid and has none there.
+    ///
+    /// # Errors
+    /// [`Malformed`], as of [`find`].
+    #[inline]
+    pub fn find<'a>(&mut self, text: &'a [u8]) -> Result<Option<Found<'a>>, Malformed> {
+        let (prefix, tail) = self.remembered.split_at(self.prefix_len);
+        let begin = self.prefix_len;
+        let tail = self.has_tail.then_some((tail, self.levels));
+        let mut checked = None;
+        if self.has_prefix && text.starts_with(prefix) {
+            if let Some((tail, _)) = tail
+                && let Some(end) = short_string(text, begin)
+                && text[end..] == *tail
+            {
+                self.misfits = 0;
+                return Ok(Some(Found::Ascii(&text[begin + 1..end - 1])));
+            }
+            let depth = self.path.segments.len();
+            let start = Start { pos: begin, depth, levels: self.levels };
+            checked = check(text, &self.path, start, tail).ok();
+        }
+        let from_prefix = checked.is_some();
+        let checked = match checked {
+            Some(checked) => checked,
+            None => check(text, &self.path, Start::default(), tail)?,
+        };
+        if checked.is_found() {
+            let fits_prefix = from_prefix && checked.span.start == begin;
+            if fits_prefix || checked.by_tail {
+                self.misfits = 0;
+            } else {
+                self.misfits = self.misfits.wrapping_add(1);
+            }
+            if !(fits_prefix && checked.by_tail)
+                && (self.misfits < PATIENCE || self.misfits.is_multiple_of(PATIENCE))
+            {
+                self.remember(text, &checked, fits_prefix);
+            }
+        }
+        Ok(checked.found(text))
+    }
+
+    /// Replaces what is remembered, but for the prefix if it is the same.
+    fn remember(&mut self, text: &[u8], checked: &Checked, keeps_prefix: bool) {
+        let (prefix, tail) = (&text[..checked.span.start], &text[checked.span.end..]);
+        if prefix.len() > MAX_REMEMBERED || self.path.segments.len() > WORD {
+            return;
+        }
+        self.has_tail = prefix.len() + tail.len() <= MAX_REMEMBERED;
+        let kept = if keeps_prefix { prefix.len() } else { 0 };
+        self.remembered.truncate(kept);
+        let tail = if self.has_tail { tail } else { &[] };
+        // Exactly, so that no more is ever held than the most that is remembered.
+        self.remembered.reserve_exact(prefix.len() - kept + tail.len());
+        self.remembered.extend_from_slice(&prefix[kept..]);
+        self.remembered.extend_from_slice(tail);
+        self.has_prefix = true;
+        self.prefix_len = prefix.len();
+        self.levels = checked.levels;
+    }
+}
+
+/// The end of a string of ASCII without escapes, if it is short.
+///
+/// For what most streams have, words, it takes less than a block of [`Strings`].
+#[inline(always)]
+fn short_string(text: &[u8], begin: usize) -> Option<usize> {
+    const LOW: u64 = 0x0101_0101_0101_0101;
+    const HIGH: u64 = 0x8080_8080_8080_8080;
+    if text.get(begin) != Some(&b'"') {
+        return None;
+    }
+    let mut pos = begin + 1;
+    for _ in 0..3 {
+        let word = u64::from_le_bytes(*text.get(pos..)?.first_chunk()?);
+        // The lowest top bit set is at the first byte that is zero: a borrow goes upwards only.
+        let zero = |v: u64| v.wrapping_sub(LOW) & !v & HIGH;
+        let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
+        let special = zero(word ^ (LOW * 0x22)) | zero(word ^ (LOW * 0x5c)) | control | word & HIGH;
+        if special != 0 {
+            pos += (special.trailing_zeros() / 8) as usize;
+            return (text[pos] == b'"').then_some(pos + 1);
+        }
+        pos += 8;
+    }
+    None
+}
+
+/// A state of the checker in which a value that the path has matched so far is expected.
+#[derive(Clone, Copy, Default)]
+struct Start {
+    pos: usize,
+    /// The open containers, all of them on the path.
+    depth: usize,
+    levels: u64,
+}
+
+/// A text found valid.
+struct Checked {
+    /// The wanted value; begins with [`NEVER`] when there is none.
+    span: Range<usize>,
+    /// The types of the containers around it.
+    levels: u64,
+    /// Whether it is a string without escapes.
+    is_plain: bool,
+    /// Whether what follows it was equal to the tail.
+    by_tail: bool,
+    /// Whether what was read has bytes outside ASCII.
+    has_high: bool,
+}
+
+impl Checked {
+    #[inline(always)]
+    fn is_found(&self) -> bool {
+        self.span.start != NEVER
+    }
+
+    #[inline(always)]
+    fn found<'a>(&self, text: &'a [u8]) -> Option<Found<'a>> {
+        let value = text.get(self.span.clone())?;
+        let [_, content @ .., _] = value else {
+            return Some(Found::Json(value));
+        };
+        Some(if !self.is_plain {
+            Found::Json(value)
+        } else if self.has_high && !content.is_ascii() {
+            Found::Text(content)
+        } else {
+            Found::Ascii(content)
+        })
+    }
+}
+
+/// Reads `text` from `start` to its end, or to a value in `tail`'s state that `tail` follows.
+#[inline]
+fn check(
+    text: &[u8],
+    path: &Path,
+    start: Start,
+    tail: Option<(&[u8], u64)>,
+) -> Result<Checked, Malformed> {
+    let checked = match walk(text, path, start, tail) {
+        Ok(checked) => checked,
+        Err(offset) => return Err(malformed(text, offset)),
+    };
+    if checked.has_high {
+        let end = if checked.by_tail { checked.span.end } else { text.len() };
+        if simdutf8::basic::from_utf8(&text[start.pos..end]).is_err() {
+            return Err(malformed(text, 0));
+        }
+    }
+    Ok(checked)
+}
+
+#[cold]
+#[inline(never)]
+fn malformed(text: &[u8], offset: usize) -> Malformed {
+    let offset = str::from_utf8(text).map_or_else(|error| error.valid_up_to(), |_| offset);
+    Malformed { offset }
+}
+
+/// The checker, but for UTF-8; an error is the offset.
+#[allow(clippy::too_many_lines)] // one loop, so that the state stays in registers
+fn walk(
+    text: &[u8],
+    path: &Path,
+    start: Start,
+    tail: Option<(&[u8], u64)>,
+) -> Result<Checked, usize> {
+    let segments = &*path.segments;
+    let Start { mut pos, mut depth, levels: mut word } = start;
+    let mut strings = Strings::new(text);
+    strings.mark(pos);
+    let mut spilled = Vec::new();
+    // The containers on the path; the others are inside of them, if there are any.
+    let mut on_path = depth;
+    // Of the innermost of these, if it is an object and if it is an array.
+    let mut key = innermost_key(&segments[..on_path]);
+    let mut elements_before = NEVER;
+    // Whether the path leads to the next value or through it.
+    let mut is_match = true;
+    // Where the wanted value begins, if it is a container and open, and at which depth.
+    let mut open = (NEVER, NEVER);
+    let mut result =
+        Checked { span: NEVER..NEVER, levels: 0, is_plain: false, by_tail: false, has_high: false };
+    macro_rules! token {
+        () => {
+            match text.get(pos) {
+                Some(&byte) if byte > b' ' => byte,
+                _ => {
+                    pos = skip_white(text, pos);
+                    *text.get(pos).ok_or(pos)?
+                }
+            }
+        };
+    }
+    // From the opening quote; true when there are no escapes.
+    macro_rules! string {
+        () => {{
+            pos += 1;
+            let end = strings.special(pos);
+            let is_plain = text.get(end) == Some(&b'"');
+            if is_plain {
+                pos = end + 1;
+            } else {
+                let mut walk = strings;
+                pos = escaped_string(text, &mut walk, end)?;
+                strings = walk;
+            }
+            is_plain
+        }};
+    }
+    // From the opening quote of a key to its value.
+    macro_rules! key {
+        () => {{
+            if text[pos] != b'"' {
+                return Err(misplaced(text, pos, b'}'));
+            }
+            let begin = pos + 1;
+            let is_plain = string!();
+            is_match = depth == on_path
+                && key.is_some_and(|key| {
+                    let name = &text[begin..pos - 1];
+                    if is_plain { name == key } else { decodes_to(name, key) }
+                });
+            if is_match {
+                // It replaces what an earlier member of the same name had.
+                result.span = NEVER..NEVER;
+            }
+            if text.get(pos) != Some(&b':') {
+                let byte = token!();
+                if byte != b':' {
+                    return Err(pos);
+                }
+            }
+            pos += 1;
+        }};
+    }
+    macro_rules! element {
+        () => {{
+            is_match = depth == on_path && elements_before == 0;
+            if depth == on_path {
+                elements_before = elements_before.wrapping_sub(1);
+            }
+        }};
+    }
+    macro_rules! push {
+        ($is_object:literal) => {{
+            if is_match && on_path == segments.len() {
+                open = (pos, depth);
+            } else if is_match {
+                elements_before = segments[on_path].index();
+                on_path += 1;
+                key = innermost_key(&segments[..on_path]);
+            }
+            pos += 1;
+            if depth >= WORD && depth.is_multiple_of(WORD) {
+                if depth >= MAX_DEPTH {
+                    return Err(pos);
+                }
+                spilled.push(word);
+            }
+            word = word << 1 | u64::from($is_object);
+            depth += 1;
+        }};
+    }
+    macro_rules! found {
+        ($begin:expr, $is_plain:expr) => {{
+            result.span = $begin..pos;
+            result.levels = word;
+            result.is_plain = $is_plain;
+            if let Some((tail, levels)) = tail
+                && levels == word
+                && text[pos..] == *tail
+            {
+                result.by_tail = true;
+                result.has_high = strings.high_until(pos);
+                return Ok(result);
+            }
+        }};
+    }
+    macro_rules! pop {
+        () => {{
+            pos += 1;
+            if depth == on_path {
+                // The path went through here and no other element is on it.
+                on_path -= 1;
+                key = innermost_key(&segments[..on_path]);
+                elements_before = NEVER;
+            }
+            depth -= 1;
+            word >>= 1;
+            if depth >= WORD && depth.is_multiple_of(WORD) {
+                word = spilled.pop().unwrap_or(0);
+            }
+            if depth == open.1 {
+                found!(open.0, false);
+                open = (NEVER, NEVER);
+            }
+        }};
+    }
+    'value: loop {
+        let byte = token!();
+        'container: {
+            let begin = pos;
+            let mut is_plain = false;
+            match byte {
+                b'"' => is_plain = string!(),
+                b'-' | b'0'..=b'9' => pos = number(text, pos)?,
+                b'{' => {
+                    push!(true);
+                    if token!() != b'}' {
+                        key!();
+                        continue 'value;
+                    }
+                    pop!();
+                    break 'container;
+                }
+                b'[' => {
+                    push!(false);
+                    if token!() != b']' {
+                        element!();
+                        continue 'value;
+                    }
+                    pop!();
+                    break 'container;
+                }
+                b'n' => pos = literal(text, pos, b"null")?,
+                b't' => pos = literal(text, pos, b"true")?,
+                b'f' => pos = literal(text, pos, b"false")?,
+                _ => return Err(misplaced(text, pos, b']')),
+            }
+            if is_match && on_path == segments.len() {
+                found!(begin, is_plain);
+            }
+        }
+        loop {
+            if depth == 0 {
+                break 'value;
+            }
+            let byte = token!();
+            let is_object = word & 1 != 0;
+            if byte == b',' {
+                pos += 1;
+                if is_object {
+                    token!();
+                    key!();
+                } else {
+                    element!();
+                }
+                continue 'value;
+            }
+            if byte != if is_object { b'}' } else { b']' } {
+                return Err(pos);
+            }
+            pop!();
+        }
+    }
+    pos = skip_white(text, pos);
+    if pos < text.len() {
+        return Err(pos);
+    }
+    result.has_high = strings.high_until(pos);
+    Ok(result)
+}
+
+#[inline(always)]
+fn innermost_key(segments: &[Segment]) -> Option<&[u8]> {
+    segments.last().and_then(Segment::key)
+}
+
+/// The first byte at or after `pos` that is no white space, or the end.
+#[inline(never)]
+fn skip_white(text: &[u8], mut pos: usize) -> usize {
+    while let Some(b' ' | b'\t' | b'\n' | b'\r') = text.get(pos) {
+        pos += 1;
+    }
+    pos
+}
+
+/// The offset of an error at `pos`, where something else should begin.
+///
+/// It is at the comma if only that keeps `close` from closing the container.
+#[cold]
+fn misplaced(text: &[u8], pos: usize, close: u8) -> usize {
+    match text[..pos].trim_ascii_end() {
+        [before @ .., b','] if text[pos] == close => before.len(),
+        _ => pos,
+    }
+}
+
+#[inline(always)]
+fn literal<const N: usize>(text: &[u8], pos: usize, literal: &[u8; N]) -> Result<usize, usize> {
+    let rest = &text[pos..];
+    if rest.first_chunk() == Some(literal) {
+        Ok(pos + N)
+    } else {
+        Err(if literal.starts_with(rest) { text.len() } else { pos })
+    }
+}
+
+/// From the first byte of a number to its end.
+#[inline(always)]
+fn number(text: &[u8], begin: usize) -> Result<usize, usize> {
+    let mut pos = begin + usize::from(text[begin] == b'-');
+    let first = *text.get(pos).ok_or(pos)?;
+    pos = digits(text, pos)?;
+    let is_integer = !matches!(text.get(pos), Some(b'.' | b'e' | b'E'));
+    if is_integer && (first != b'0' || pos - begin == 1) && pos - begin <= HARMLESS_NUMBER {
+        return Ok(pos);
+    }
+    number_rest(text, begin, pos)
+}
+
+/// At least one digit.
+#[inline(always)]
+fn digits(text: &[u8], begin: usize) -> Result<usize, usize> {
+    let mut pos = begin;
+    while text.get(pos).is_some_and(u8::is_ascii_digit) {
+        pos += 1;
+    }
+    if pos == begin { Err(pos) } else { Ok(pos) }
+}
+
+/// What is not a short integer: the integer part ends at `pos`.
+#[inline(never)]
+fn number_rest(text: &[u8], begin: usize, mut pos: usize) -> Result<usize, usize> {
+    let integer = begin + usize::from(text[begin] == b'-');
+    if text[integer] == b'0' && pos > integer + 1 {
+        return Err(integer);
+    }
+    if text.get(pos) == Some(&b'.') {
+        pos = digits(text, pos + 1)?;
+    }
+    let mut has_exponent = false;
+    if let Some(b'e' | b'E') = text.get(pos) {
+        has_exponent = true;
+        pos += 1;
+        if let Some(b'+' | b'-') = text.get(pos) {
+            pos += 1;
+        }
+        pos = digits(text, pos)?;
+    }
+    if has_exponent || pos - begin > HARMLESS_NUMBER {
+        let number = str::from_utf8(&text[begin..pos]).ok().and_then(|text| text.parse().ok());
+        if !number.is_some_and(f64::is_finite) {
+            return Err(begin);
+        }
+    }
+    Ok(pos)
+}
+
+/// The rest of a string from `pos`, where a plain run has ended, to after its closing quote.
+#[inline(never)]
+fn escaped_string(text: &[u8], strings: &mut Strings<'_>, mut pos: usize) -> Result<usize, usize> {
+    loop {
+        match *text.get(pos).ok_or(pos)? {
+            b'"' => return Ok(pos + 1),
+            b'\\' => pos = strings.special(escape(text, pos)?),
+            _ => return Err(pos),
+        }
+    }
+}
+
+/// From a backslash to what follows the escape, or the pair of escapes.
+#[inline(always)]
+fn escape(text: &[u8], begin: usize) -> Result<usize, usize> {
+    match *text.get(begin + 1).ok_or(text.len())? {
+        b'"' | b'\\' | b'/' | b'b' | b'f' | b'n' | b'r' | b't' => Ok(begin + 2),
+        b'u' => {
+            let unit = |at: usize| {
+                let rest = text.get(at..).unwrap_or_default();
+                rest.first_chunk().and_then(code_unit).ok_or_else(|| {
+                    let is_cut = rest.len() < 4 && rest.iter().all(u8::is_ascii_hexdigit);
+                    if is_cut { text.len() } else { begin }
+                })
+            };
+            match unit(begin + 2)? {
+                0xdc00..=0xdfff => Err(begin),
+                0xd800..=0xdbff => {
+                    for (at, expected) in [(begin + 6, b'\\'), (begin + 7, b'u')] {
+                        if *text.get(at).ok_or(text.len())? != expected {
+                            return Err(begin);
+                        }
+                    }
+                    match unit(begin + 8)? {
+                        0xdc00..=0xdfff => Ok(begin + 12),
+                        _ => Err(begin),
+                    }
+                }
+                _ => Ok(begin + 6),
+            }
+        }
+        _ => Err(begin),
+    }
+}
+
+/// Four hexadecimal digits.
+#[inline(always)]
+fn code_unit(digits: &[u8; 4]) -> Option<u16> {
+    digits.iter().try_fold(0, |unit, &digit| {
+        let digit = match digit {
+            b'0'..=b'9' => digit - b'0',
+            b'a'..=b'f' => digit - b'a' + 10,
+            b'A'..=b'F' => digit - b'A' + 10,
+            _ => return None,
+        };
+        Some(unit << 4 | u16::from(digit))
+    })
+}
+
+/// Whether `name`, valid between its quotes, is `key` once its escapes are decoded.
+#[cold]
+fn decodes_to(mut name: &[u8], mut key: &[u8]) -> bool {
+    loop {
+        let plain = memchr::memchr(b'\\', name).unwrap_or(name.len());
+        let Some(rest) = key.strip_prefix(&name[..plain]) else {
+            return false;
+        };
+        key = rest;
+        name = &name[plain..];
+        let mut utf8 = [0; 4];
+        let (decoded, len) = match name {
+            [] => return key.is_empty(),
+            [_, b'u', rest @ ..] => {
+                let unit = |at| rest.get(at..).and_then(<[u8]>::first_chunk).and_then(code_unit);
+                let units = [unit(0), unit(6)].map(Option::unwrap_or_default);
+                let Some(Ok(decoded)) = char::decode_utf16(units).next() else {
+                    return false;
+                };
+                (decoded, 6 * decoded.len_utf16())
+            }
+            [_, escaped, ..] => {
+                let decoded = match escaped {
+                    b'b' => 0x08,
+                    b'f' => 0x0c,
+                    b'n' => b'\n',
+                    b'r' => b'\r',
+                    b't' => b'\t',
+                    same => *same,
+                };
+                (char::from(decoded), 2)
+            }
+            [_] => return false,
+        };
+        let Some(rest) = key.strip_prefix(decoded.encode_utf8(&mut utf8).as_bytes()) else {
+            return false;
+        };
+        key = rest;
+        name = &name[len..];
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn short_string_is_what_it_should_be() {
+        let plain = b"\"abcdefghijklmnopqrstuvwxyz0123456789";
+        let mut found = 0;
+        for end in 1..plain.len() {
+            for len in end + 1..plain.len() {
+                for byte in 0..=u8::MAX {
+                    let mut text = plain[..len].to_vec();
+                    text[end] = byte;
+                    // The next byte is what a borrow from this one would spoil.
+                    for next in [b'"', b'#', b' ', b'!', b'\\', b']', 0x80] {
+                        if let Some(after) = text.get_mut(end + 1) {
+                            *after = next;
+                        }
+                        let special = |&byte: &u8| byte < b' ' || b"\"\\".contains(&byte);
+                        let is_special = |byte: &u8| special(byte) || !byte.is_ascii();
+                        let stop = text[1..].iter().position(is_special).map(|at| at + 1);
+                        let want = stop.filter(|&stop| text[stop] == b'"').map(|stop| stop + 1);
+                        let got = short_string(&text, 0);
+                        found += u32::from(got.is_some());
+                        assert!(got.is_none() || got == want, "{text:?}");
+                    }
+                }
+            }
+        }
+        assert!(found > 1000, "{found}");
+        assert_eq!(short_string(plain, 1), None);
+        assert_eq!(short_string(plain, 99), None);
+    }
+
+    #[test]
+    fn memo_is_bounded() {
+        let mut memo = Memo::new([Segment::Key("a".into())].into_iter().collect());
+        let long = |len: usize| "x".repeat(len);
+        for (before, after) in [(10, 4000), (4000, 10), (2000, 2000), (10, 5000), (5000, 10)] {
+            for round in 0..3 {
+                let (before, after) = (long(before), long(after + round));
+                let text = format!("{{\"b\":\"{before}\",\"a\":\"y\",\"c\":\"{after}\"}}");
+                assert_eq!(memo.find(text.as_bytes()), Ok(Some(Found::Ascii(b"y"))));
+                assert!(memo.remembered.len() <= MAX_REMEMBERED);
+                assert!(memo.remembered.capacity() <= MAX_REMEMBERED);
+            }
+        }
+        assert!(memo.has_prefix);
+    }
+}
