@@ -1,16 +1,24 @@
 """Inputs of published stream readers that those readers get wrong, coming out right.
 
 One keeps the stream as one string that it searches from its start for each chunk; one splits at
-LF LF alone; most decode each chunk by itself.
+LF LF alone; most decode each chunk by itself. One looks for JSON objects by their brackets, from
+its buffer's start for each chunk, but with the depth that the last chunk ended with.
 """
 
 from __future__ import annotations
 
+import contextlib
 import json
+import random
 import time
+from collections.abc import Iterator
+from typing import Any
+
+import pytest
 
 from conftest import Implementation
-from fragmentations import byte_by_byte, of_size, two_way_splits
+from fragmentations import at_cuts, byte_by_byte, of_size, two_way_splits
+from frame_observations import observe
 from observations import decode
 from seamstream import Limits
 
@@ -99,3 +107,116 @@ def test_large_event_in_small_chunks_costs_no_search_from_its_start(
     (event,) = decoder.feed(b"\n\n")
     assert time.thread_time() - begin < 10
     assert event.data == "漢字 " * 5 * count
+
+
+# --- JSON objects one after another
+
+
+def objects(count: int) -> list[bytes]:
+    """Objects as a model API streams them, with brackets, quotes and escapes in their texts."""
+    texts = ('{"a": [1}', 'a "}" b', "C:\\", "}{", "文字\n", '\\"', "🚀]", "")
+    return [
+        json.dumps(
+            {
+                "id": f"frame-{index}",
+                "index": index,
+                "content": {"parts": [{"text": texts[index % len(texts)] * (index % 5 + 1)}]},
+                "finish_reason": None if index < count - 1 else "stop",
+            },
+            ensure_ascii=index % 2 == 0,
+        ).encode()
+        for index in range(count)
+    ]
+
+
+def bracket_reader(chunks: list[bytes]) -> Iterator[Any]:
+    """The published loop: right for any object that lies in one chunk alone with the depth at 0."""
+    buffer = bytearray()
+    depth, in_string, escaped, begin = 0, False, False, -1
+    for chunk in chunks:
+        buffer += chunk
+        index = 0
+        while index < len(buffer):
+            byte = buffer[index]
+            if in_string:
+                escaped, in_string = byte == 0x5C and not escaped, byte != 0x22 or escaped
+            elif byte == 0x22:
+                in_string = True
+            elif byte == 0x7B:
+                begin = index if depth == 0 else begin
+                depth += 1
+            elif byte == 0x7D:
+                depth -= 1
+                if depth == 0 and begin >= 0:
+                    yield json.loads(buffer[begin : index + 1])
+                    del buffer[: index + 1]
+                    index, begin = -1, -1
+            index += 1
+
+
+def read_with_brackets(chunks: list[bytes]) -> list[Any]:
+    found: list[Any] = []
+    with contextlib.suppress(ValueError):  # nothing reads on after it
+        found.extend(bracket_reader(chunks))
+    return found
+
+
+@pytest.mark.parametrize("separator", [b"", b"\n", b" \r\n"])
+def test_objects_that_chunks_cut_all_come_out_at_every_chunk_size(
+    implementation: Implementation, separator: bytes
+) -> None:
+    sent = objects(400)
+    assert len(read_with_brackets([separator.join(sent)])) == len(sent)
+    for size, count in ((16_384, 400), (1460, 400), (64, 20), (7, 10), (1, 10)):
+        chunks = of_size(separator.join(sent[:count]), size)
+        assert len(read_with_brackets(chunks)) <= count / 2
+        decoder = implementation.JSONStreamDecoder()
+        frames = observe(decoder, chunks).frames
+        assert [frame.raw for frame in frames] == sent[:count]
+        assert decoder.stats.errors.garbage == decoder.stats.torn == 0
+
+
+def test_object_cut_at_every_byte_comes_out_once(implementation: Implementation) -> None:
+    sent = objects(3)
+    for chunks in two_way_splits(b"".join(sent)):
+        decoder = implementation.JSONStreamDecoder()
+        handed_out = [frame.raw for chunk in chunks for frame in decoder.feed(chunk)]
+        assert handed_out == sent
+        assert decoder.close() == ()
+
+
+def test_broken_object_is_set_aside_and_the_loop_goes_on(implementation: Implementation) -> None:
+    """A loop that counts brackets never comes back to depth 0 after an object that was cut."""
+    sent = objects(60)
+    source = random.Random(5)
+    damaged, good, cut_in_text = list(sent), list(sent), []
+    for index in (7, 21, 40):
+        cut = sent[index].rindex(b'"text"') + 12
+        damaged[index] = sent[index][:cut]
+        cut_in_text.append(sent[index][:cut])
+        good.remove(sent[index])
+    stream = b"".join(damaged)
+    for _ in range(10):
+        chunks = at_cuts(stream, [source.randrange(len(stream)) for _ in range(40)])
+        decoder = implementation.JSONStreamDecoder()
+        frames = observe(decoder, chunks).frames
+        assert [frame.raw for frame in frames if frame.kind is None] == good
+        assert [frame.raw for frame in frames if frame.kind] == cut_in_text
+        assert decoder.stats.errors.syntax == 3
+        assert len(read_with_brackets(chunks)) < 10
+
+
+def test_one_large_object_in_small_chunks_costs_no_scan_from_its_start(
+    implementation: Implementation,
+) -> None:
+    """A loop that starts again at index 0 for each chunk takes minutes for this one."""
+    decoder = implementation.JSONStreamDecoder(limits=Limits(max_event_bytes=1 << 26))
+    chunk = '漢字 {[\\"'.encode() * 5
+    count = 100_000
+    decoder.feed(b'{"text":"')
+    begin = time.thread_time()
+    for _ in range(count):
+        assert decoder.feed(chunk) == ()
+    (frame,) = decoder.feed(b'"}')
+    assert time.thread_time() - begin < 20
+    assert frame.value == {"text": '漢字 {["' * 5 * count}

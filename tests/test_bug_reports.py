@@ -1,16 +1,18 @@
-"""The event stream cases collected from public bug reports of other libraries."""
+"""The cases collected from public bug reports of other libraries, by wire format."""
 
 from __future__ import annotations
 
 import hashlib
+import json
 from typing import Any
 
 import pytest
 
+import frame_observations
 from conftest import Implementation
 from fragmentations import byte_by_byte, fragmentations, of_size, two_way_splits
 from observations import decode, observe
-from seamstream import LimitExceededError, Limits
+from seamstream import JSONDecodeError, LimitExceededError, Limits
 from shared_folder import load_shared
 
 CASES = [case for case in load_shared("bugs/open.json", "cases") if case["format"] == "sse"]
@@ -166,3 +168,133 @@ def test_reset_between_connections_drops_the_cut_event(implementation: Implement
     assert [
         {"event": e.event, "data": e.data, "id": e.id, "retry": e.retry} for e in events
     ] == expected
+
+
+# --- JSON streams
+
+# The partial ones are about showing an open value, which no decoder does.
+JSON_CASES = [
+    case
+    for case in load_shared("bugs/open.json", "cases")
+    if case["format"] == "json" and case["mode"] != "partial"
+]
+JSON_FRAMINGS = {
+    "concat": "concatenated",
+    "ndjson": "ndjson",
+    "array": "array",
+    "seq": "json-seq",
+}
+REASONS = {
+    "nan-or-infinity": "syntax",
+    "invalid-json": "syntax",
+    "truncated": "truncated",
+    "maybe-truncated-scalar": "truncated",
+}
+JSON_LOOKED_AT = {
+    *("values", "quarantined", "torn", "tail", "raw", "ready_after_chunk"),
+    *("values_count", "string_len", "string_sha256", "first_frame"),
+}
+
+
+def stream_of(case: dict[str, Any]) -> bytes:
+    if "parts" in case:
+        return b"".join(bytes.fromhex(part["hex"]) * part["times"] for part in case["parts"])
+    return bytes.fromhex("".join(case["chunks"]))
+
+
+def json_decoder(implementation: Implementation, case: dict[str, Any]) -> Any:
+    assert case.get("loads") in (None, "json.loads")
+    return implementation.JSONStreamDecoder(
+        framing=JSON_FRAMINGS[case["mode"]],
+        limits=Limits(**case.get("limits", {})),
+        loads=json.loads if "loads" in case else None,
+    )
+
+
+def test_json_cases_are_all_there() -> None:
+    assert len(JSON_CASES) == 15
+    assert {key for case in JSON_CASES for key in case["expected"]} <= (
+        JSON_LOOKED_AT | OTHERS_LOOK_AT
+    )
+
+
+@parametrized(JSON_CASES)
+def test_json_case_holds_for_every_fragmentation(
+    implementation: Implementation, case: dict[str, Any]
+) -> None:
+    expected = case["expected"]
+    stream = stream_of(case)
+    if "parts" in case:
+        cuts = [[stream], of_size(stream, case["chunk_size"])]
+    else:
+        cuts = [list(map(bytes.fromhex, case["chunks"])), *fragmentations(stream)]
+    for chunks in cuts:
+        decoder = json_decoder(implementation, case)
+        frames = [frame for chunk in chunks for frame in decoder.feed(chunk)]
+        frames += decoder.close()
+        if "first_frame" in expected:
+            assert_exact_or_flagged(frames.pop(0))
+        values = [frame for frame in frames if frame.parse_error is None]
+        errors = [frame for frame in frames if frame.kind is not None]
+        if "values_count" in expected:
+            assert len(values) == expected["values_count"]
+            (string,) = values[0].json().values()
+            assert len(string) == expected["string_len"]
+            assert hashlib.sha256(string.encode()).hexdigest() == expected["string_sha256"]
+        else:
+            assert [frame.json() for frame in values] == expected["values"]
+            assert [frame.value for frame in values] == expected["values"]
+        if "raw" in expected:
+            assert [frame.raw.hex() for frame in values] == expected["raw"]
+        assert [(frame.raw.hex(), frame.kind) for frame in errors] == [
+            (slice_["hex"], REASONS[slice_["reason"]]) for slice_ in expected["quarantined"]
+        ]
+        torn = b"".join(frame.raw for frame in frames if frame.torn)
+        assert torn.hex() == expected.get("tail", "")
+        assert decoder.stats.torn == int(expected["torn"])
+
+
+def assert_exact_or_flagged(frame: Any) -> None:
+    """A number of thousands of digits is what it says, or an error; never another number."""
+    try:
+        value = frame.json()
+    except JSONDecodeError:
+        assert isinstance(frame.value, str)
+    else:
+        (number,) = value.values()
+        assert str(number) in frame.raw.decode()
+
+
+@parametrized([case for case in JSON_CASES if "ready_after_chunk" in case["expected"]])
+def test_json_case_values_are_out_after_the_chunk_that_settles_them(
+    implementation: Implementation, case: dict[str, Any]
+) -> None:
+    decoder = json_decoder(implementation, case)
+    counts = []
+    for chunk in map(bytes.fromhex, case["chunks"]):
+        decoder.feed(chunk)
+        counts.append(decoder.stats.frames)
+    assert counts == case["expected"]["ready_after_chunk"]
+
+
+def test_number_of_thousands_of_digits_is_no_uncaught_error_with_any_parser(
+    implementation: Implementation,
+) -> None:
+    case = BY_ID["B52.3"]
+    for loads in (None, json.loads):
+        decoder = implementation.JSONStreamDecoder(framing="ndjson", loads=loads)
+        number, after = decoder.feed(stream_of(case))
+        assert_exact_or_flagged(number)
+        assert [after.json()] == case["expected"]["values"]
+
+
+def test_json_cases_leave_nothing_unaccounted(implementation: Implementation) -> None:
+    """Values, errors and the torn rest are all of a stream but what separates them."""
+    for case in JSON_CASES:
+        stream = stream_of(case)
+        decoder = implementation.JSONStreamDecoder(framing=JSON_FRAMINGS[case["mode"]])
+        left = bytearray(stream)
+        for frame in frame_observations.observe(decoder, [stream]).frames:
+            end = frame.offset + len(frame.raw)
+            left[frame.offset : end] = b" " * len(frame.raw)
+        assert left.strip(b" \t\r\n\x1e").removeprefix(b"\xef\xbb\xbf").strip(b" \n") == b""

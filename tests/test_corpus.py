@@ -5,10 +5,12 @@ from __future__ import annotations
 import hashlib
 import json
 import re
+from collections import Counter
 from typing import Any
 
 import pytest
 
+import frame_observations
 from conftest import Implementation
 from fragmentations import of_size, random_cuts
 from observations import observe
@@ -77,3 +79,69 @@ def test_recorded_bodies_give_the_manifest_counts(
                 "event": entry["pending_at_eof"]["event"],
                 "data": entry["pending_at_eof"]["data"],
             }
+
+
+JSON_FRAMINGS = {"ndjson": "ndjson", "json": "array"}
+JSON_ENTRIES = [
+    entry
+    for entry in load_shared("corpus/manifest.json", "entries")
+    if entry["format"] in JSON_FRAMINGS
+]
+JSON_FAMILIES = sorted({entry["family"] for entry in JSON_ENTRIES}) or ["absent"]
+
+
+def test_corpus_of_json_is_all_there() -> None:
+    assert Counter(entry["format"] for entry in JSON_ENTRIES) == {"ndjson": 44, "json": 18}
+    assert sum(entry["events"] for entry in JSON_ENTRIES) == 1838 + 67
+
+
+def fragmentations_of(body: bytes) -> list[list[bytes]]:
+    chunked = [of_size(body, size) for size in (64, 1460, 16384)]
+    chunked += [[body], random_cuts(body, seed=len(body), mean=40)]
+    if len(body) <= 10_000:
+        chunked += [of_size(body, size) for size in (1, 2, 3, 7)]
+    return chunked
+
+
+@pytest.mark.parametrize("family", JSON_FAMILIES)
+def test_recorded_json_comes_out_as_recorded_at_every_chunk_size(
+    implementation: Implementation, family: str
+) -> None:
+    for entry in (entry for entry in JSON_ENTRIES if entry["family"] == family):
+        body = (SHARED / "corpus" / entry["file"]).read_bytes()
+        assert hashlib.sha256(body).hexdigest() == entry["sha256"]
+        expected = read_expected(entry)
+        for chunks in fragmentations_of(body):
+            decoder = implementation.JSONStreamDecoder(framing=JSON_FRAMINGS[entry["format"]])
+            frames = frame_observations.observe(decoder, chunks).frames
+            assert [
+                {"sha256": hashlib.sha256(frame.raw).hexdigest(), "bytes": len(frame.raw)}
+                for frame in frames
+            ] == expected, entry["file"]
+            assert frame_observations.stats_of(decoder) == {
+                "bytes": entry["bytes"],
+                "frames": entry["events"],
+            }
+            assert decoder.array_closed is (True if entry["format"] == "json" else None)
+
+
+@pytest.mark.parametrize("family", JSON_FAMILIES)
+def test_recorded_json_needs_no_marks_between_its_values(
+    implementation: Implementation, family: str
+) -> None:
+    """The same bodies as one value after another, glued, and as a sequence."""
+    for entry in (entry for entry in JSON_ENTRIES if entry["family"] == family):
+        body = (SHARED / "corpus" / entry["file"]).read_bytes()
+        framing = JSON_FRAMINGS[entry["format"]]
+        frames = [*frame_observations.frame_all(implementation, body, framing=framing)]
+        texts = [frame.raw for frame in frames]
+        for other, stream in (
+            ("concatenated", b"".join(texts)),
+            ("json-seq", b"".join(b"\x1e" + text + b"\n" for text in texts)),
+            ("array", b"[" + b",".join(texts) + b"]"),
+        ):
+            for chunks in ([stream], of_size(stream, 1460), of_size(stream, 61)):
+                decoder = implementation.JSONStreamDecoder(framing=other)
+                outcome = frame_observations.observe(decoder, chunks)
+                assert [frame.raw for frame in outcome.frames] == texts
+                assert decoder.stats.frames == entry["events"]

@@ -448,9 +448,8 @@ def assert_loads_elsewhere(
     path.write_bytes(pickle.dumps([pickle.dumps(events, protocol) for protocol in PROTOCOLS]))
     module = {"reference": "seamstream._reference", "rust": "seamstream._core"}[backend]
     states = list(map(tuple, map(seen, events)))
-    assert ast.literal_eval(run_python("unpickle_events.py", path, module, backend=backend)) == [
-        states for _ in PROTOCOLS
-    ]
+    output = run_python("unpickle.py", path, module, "Event", backend=backend)
+    assert ast.literal_eval(output) == [states for _ in PROTOCOLS]
 
 
 def test_event_pickle_loads_on_the_reference(

@@ -12,6 +12,7 @@ import pytest
 from conftest import Implementation
 from fragmentations import fragmentations
 from observations import state_of
+from pullers import Puller, asynchronous, collect, first
 from seamstream import LimitExceededError, Limits, Stats, StreamStateError
 
 TWO = b"data: a\n\ndata: b\n\n"
@@ -19,50 +20,6 @@ TWO = b"data: a\n\ndata: b\n\n"
 
 def data(events: Any) -> list[str]:
     return [event.data for event in events]
-
-
-async def asynchronous(chunks: Any) -> AsyncIterator[Any]:
-    for chunk in chunks:
-        yield chunk
-
-
-async def collect(source: Any) -> list[Any]:
-    return [item async for item in source]
-
-
-async def first(source: Any) -> Any:
-    return await source.__anext__()
-
-
-def run(coroutine: Any) -> Any:
-    """Run what never has to wait, without an event loop, which would end its sources too."""
-    with pytest.raises(StopIteration) as finished:
-        coroutine.send(None)
-    return finished.value.value
-
-
-class Puller:
-    """`iter` and `aiter` behind one interface, so that what holds for both is written once."""
-
-    def __init__(self, name: str) -> None:
-        self.name = name
-
-    def open(self, decoder: Any, chunks: Any, **options: Any) -> Any:
-        if self.name == "iter":
-            return decoder.iter(chunks, **options)
-        return decoder.aiter(asynchronous(chunks), **options)
-
-    def next(self, iterator: Any) -> Any:
-        """The next event; raises `EOFError` at the end."""
-        try:
-            if self.name == "iter":
-                return next(iterator)
-            return run(first(iterator))
-        except (StopIteration, StopAsyncIteration):
-            raise EOFError from None
-
-    def rest(self, iterator: Any) -> list[Any]:
-        return list(iterator) if self.name == "iter" else run(collect(iterator))
 
 
 @pytest.fixture(params=["iter", "aiter"])

@@ -152,3 +152,65 @@ def test_utf8_decoder_costs_time_linear_in_its_bytes(implementation: Implementat
                     decode(piece)
 
         assert_linear(work, COUNTS[implementation.name])
+
+
+# Framing, first bytes, a chunk that is repeated, last bytes; and how many frames come out, for
+# each chunk and besides.
+JSON_SHAPES = {
+    "one big string": ("concatenated", b'{"a":"', b"x" * 32, b'"}', 0, 1),
+    "one big string, byte by byte": ("concatenated", b'{"a":"', b"x", b'"}', 0, 1),
+    "one big string of escapes": ("concatenated", b'["', b"\\u00e9", b'"]', 0, 1),
+    "one big key": ("ndjson", b'{"', b"x" * 32, b'":1}\n', 0, 1),
+    "one array of many": ("array", b"[[1", b",1", b"],", 0, 1),
+    "one big number": ("json-seq", b"\x1e1", b"7", b"\n", 0, 1),
+    "many levels": ("concatenated", b"", b"[{", b"", 0, 1),
+    "white space in a value": ("concatenated", b"[1", b" " * 32, b"]", 0, 1),
+    "white space after a scalar": ("concatenated", b"1", b" " * 32, b"[]", 0, 2),
+    "many values": ("concatenated", b"", b"{}[] 1", b"", 3, 0),
+    "many marks": ("concatenated", b"", b",]", b"", 0, 1),
+    "many objects in garbage": ("concatenated", b"x", b'{"a":1},', b"", 0, 1),
+    "many objects that fail": ("concatenated", b"x", b'{"a"x', b"", 0, 1),
+    "many braces that end a string": ("concatenated", b'["a', b'{"b', b'":1}', 0, 2),
+    "spaces after a brace that ends a string": (
+        *("concatenated", b'["a{', b" " * 32, b'"a":1}', 0, 2),
+    ),
+    "many lines": ("ndjson", b"", b"1\n", b"", 1, 0),
+    "many bad lines": ("ndjson", b"", b"x\n", b"", 1, 0),
+    "one big bad line": ("ndjson", b"x", b"y" * 32, b"\n", 0, 1),
+    "many elements": ("array", b"[", b"[],1,", b"", 2, 0),
+    "many bad elements": ("array", b"[", b"x,{y},", b"]", 2, 1),
+    "one bad element": ("array", b"[x", b'["y",z]', b",", 0, 1),
+    "many needless commas": ("array", b"[", b",", b"]", 1, 1),
+    "many missing commas": ("array", b"[", b"[]", b"]", 2, -1),
+    "many lines back at one byte": ("array", b"[", b"[1\n,", b"}", 0, 10),
+    "many lines back among objects": ("array", b'[{"a":1', b'\n,"b":[1\n,{"a":1', b"]", 0, 18),
+    "many lines back to elements": ("array", b"[[1", b"\n,2", b"}\n,", 1, 1),
+    "many records": ("json-seq", b"", b"\x1e1\n", b"", 1, 0),
+    "many cut records": ("json-seq", b"", b"\x1e[1", b"\x1e", 1, 0),
+    "one record of garbage": ("json-seq", b"x", b"y" * 32, b"\x1e", 0, 1),
+}
+
+
+@pytest.mark.parametrize("shape", JSON_SHAPES)
+@pytest.mark.parametrize("cut", ["chunks", "chunks, skipped", "one chunk", "one by one"])
+def test_json_costs_time_linear_in_its_bytes(
+    implementation: Implementation, shape: str, cut: str
+) -> None:
+    framing, first, chunk, last, frames_of_chunk, frames_besides = JSON_SHAPES[shape]
+    limits = Limits(max_event_bytes=20) if cut == "chunks, skipped" else LIMITS
+    size = COUNTS[implementation.name] // (4 if implementation.name == "reference" else 1)
+    streams = {count: first + chunk * count + last for count in (size, size * GROWTH)}
+
+    def work(count: int) -> None:
+        decoder = implementation.JSONStreamDecoder(framing=framing, limits=limits, on_limit="skip")
+        if cut == "one chunk":
+            frames = [*decoder.feed(streams[count]), *decoder.close()]
+        elif cut == "one by one":
+            frames = list(decoder.iter([streams[count]]))
+        else:
+            frames = [*feed_all(decoder, first, chunk, count, last), *decoder.close()]
+        if limits is LIMITS:
+            assert len(frames) == frames_of_chunk * count + frames_besides
+        assert decoder.stats.bytes == len(streams[count])
+
+    assert_linear(work, size)

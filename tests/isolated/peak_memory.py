@@ -1,5 +1,5 @@
-"""Print by how much one event of 8,000,000 payload bytes, in chunks of 1 KB, raises the peak of
-resident memory.
+"""Print by how much one event, or JSON text, of 8,000,000 payload bytes, in chunks of 1 KB, raises
+the peak of resident memory.
 """
 
 from __future__ import annotations
@@ -10,16 +10,18 @@ import sys
 from resident_memory import peak_resident_bytes
 
 PAYLOAD = 8_000_000
+BEGIN_AND_END = {"SSEDecoder": (b"data: ", b"\n\n"), "JSONStreamDecoder": (b'{"a":"', b'"}')}
 
-decoder = importlib.import_module(sys.argv[1]).SSEDecoder()
+_, module, name = sys.argv
+begin, end = BEGIN_AND_END[name]
+decoder = getattr(importlib.import_module(module), name)()
 chunk = b"x" * 1000
-assert len(decoder.feed(b"data: small\n\n")) == 1
+assert len(decoder.feed(begin + b"small" + end)) == 1
 before = peak_resident_bytes()
-decoder.feed(b"data: ")
+decoder.feed(begin)
 for _ in range(PAYLOAD // len(chunk)):
     assert decoder.feed(chunk) == ()
-(event,) = decoder.feed(b"\n\n")
+(item,) = decoder.feed(end)
 grown = peak_resident_bytes() - before
-assert len(event.raw) == PAYLOAD
-assert event.raw.count(b"x") == PAYLOAD
+assert item.raw.count(b"x") == PAYLOAD
 print(grown)
