@@ -101,8 +101,7 @@ fn compiled(path: Object) -> Result<Path, Raised> {
             (None, None) => None,
         })
         .collect();
-    // SAFETY: a live object. What is no exact `str` or `tuple` may change, or be equal to anything.
-    if unsafe { ffi::PyUnicode_CheckExact(path) != 0 || ffi::PyTuple_CheckExact(path) != 0 } {
+    if may_be_kept(path) {
         let mut dropped = None;
         if let Ok(mut paths) = COMPILED.0.try_borrow_mut() {
             if paths.len() == PATHS {
@@ -114,6 +113,12 @@ fn compiled(path: Object) -> Result<Path, Raised> {
         drop(dropped);
     }
     Ok(compiled)
+}
+
+/// Whether an object is just a path: one of a subclass may refer to anything, and live too long.
+fn may_be_kept(path: Object) -> bool {
+    // SAFETY: a live object.
+    unsafe { ffi::PyUnicode_CheckExact(path) != 0 || ffi::PyTuple_CheckExact(path) != 0 }
 }
 
 /// `seamstream.paths.compile_path` and `walk`.
@@ -140,7 +145,9 @@ pub(crate) unsafe fn get(
         Some(found) => found,
         None => {
             let compiled = compiled(path)?;
-            if let Some(memos) = memos {
+            if let Some(memos) = memos
+                && may_be_kept(path)
+            {
                 // SAFETY: a live object.
                 memos.remember(unsafe { Strong::borrowed(path) }, &compiled);
             }
