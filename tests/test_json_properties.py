@@ -9,7 +9,7 @@ from __future__ import annotations
 import itertools
 import json
 from collections.abc import Callable
-from typing import Any
+from typing import Any, NamedTuple
 
 import orjson
 import pytest
@@ -316,45 +316,44 @@ def test_text_that_is_cut_anywhere_is_torn_and_never_a_wrong_value(
         ]
 
 
-# Framing, what is before, the pieces, how many of them, what is behind.
+class Alphabet(NamedTuple):
+    """Pieces of which every sequence of a length is made, between two parts that stay."""
+
+    framing: str
+    before: bytes
+    pieces: list[bytes]
+    length: int
+    behind: bytes
+
+
+IN_STEP_AGAIN = b'{"k":1} 5 '
 ALPHABETS = {
-    "values": (
-        "concatenated",
-        b"",
-        [b'{"a":1}', b"[", b"]", b",", b"12", b'"s"', b" ", b"x"],
-        4,
-        b"",
+    "values": Alphabet(
+        "concatenated", b"", [b'{"a":1}', b"[", b"]", b",", b"12", b'"s"', b" ", b"x"], 4, b""
     ),
-    "out of step": (
-        *(
-            "concatenated",
-            b'["a',
-            [b"{", b'"', b"a", b":1", b"}", b",", b" ", b"\n"],
-            4,
-            b'{"k":1} 5 ',
-        ),
+    "out of step": Alphabet(
+        *("concatenated", b'["a', [b"{", b'"', b"a", b":1", b"}", b",", b" ", b"\n"]),
+        *(4, IN_STEP_AGAIN),
     ),
-    "farther out of step": (
-        *("concatenated", b'["a', [b"{", b'"', b"a", b'":1', b"}", b","], 5, b'{"k":1} 5 '),
+    "farther out of step": Alphabet(
+        "concatenated", b'["a', [b"{", b'"', b"a", b'":1', b"}", b","], 5, IN_STEP_AGAIN
     ),
-    "garbage": (
-        *(
-            "concatenated",
-            b"x",
-            [b"{", b'"a"', b":", b"[", b"]", b"}", b"\\", b" "],
-            4,
-            b'{"k":1} 5 ',
-        ),
+    "garbage": Alphabet(
+        *("concatenated", b"x", [b"{", b'"a"', b":", b"[", b"]", b"}", b"\\", b" "]),
+        *(4, IN_STEP_AGAIN),
     ),
-    "lines": ("ndjson", b"", [b"1", b"\n", b" ", b"[]", b"x", b'"', b"\r"], 4, b""),
-    "elements": ("array", b"[", [b"[", b"1", b"\n", b",", b"}", b'"a"', b"]"], 5, b"\n,9]"),
-    "lost": (
-        *("array", b'[{"a":', [b"{", b"}", b"[", b"]", b",", b'"', b"\\", b"x", b"\n"], 4, b"},5]"),
+    "lines": Alphabet("ndjson", b"", [b"1", b"\n", b" ", b"[]", b"x", b'"', b"\r"], 4, b""),
+    "elements": Alphabet("array", b"[", [b"[", b"1", b"\n", b",", b"}", b'"a"', b"]"], 5, b"\n,9]"),
+    "lost": Alphabet(
+        *("array", b'[{"a":', [b"{", b"}", b"[", b"]", b",", b'"', b"\\", b"x", b"\n"]),
+        *(4, b"},5]"),
     ),
-    "lost in a string": (
-        *("array", b'[["a\t', [b"]", b",", b'"', b"\\", b"x", b"\n", b":"], 5, b"},5]"),
+    "lost in a string": Alphabet(
+        "array", b'[["a\t', [b"]", b",", b'"', b"\\", b"x", b"\n", b":"], 5, b"},5]"
     ),
-    "records": ("json-seq", b"\x1e", [b"\x1e", b"1", b"\n", b" ", b"[", b"]", b"x"], 5, b""),
+    "records": Alphabet(
+        "json-seq", b"\x1e", [b"\x1e", b"1", b"\n", b" ", b"[", b"]", b"x"], 5, b""
+    ),
 }
 
 
