@@ -18,7 +18,6 @@ use std::ffi::CStr;
 /// A JSON stream and what its frames need.
 struct FrameSource {
     parser: JsonParser<BytesBuf>,
-    options: Options,
     /// Given to each frame when there is a `loads`.
     context: Option<Strong>,
 }
@@ -99,7 +98,7 @@ impl Stream for FrameSource {
     }
 
     fn max_event_bytes(&self) -> usize {
-        self.options.max_event_bytes
+        self.parser.options().max_event_bytes
     }
 
     fn at_boundary(&self) -> bool {
@@ -192,7 +191,7 @@ impl JSONStreamDecoder {
             skip_oversize: on_limit == "skip",
         };
         let context = context_of(loads)?;
-        let source = FrameSource { parser: JsonParser::new(options), options, context };
+        let source = FrameSource { parser: JsonParser::new(options), context };
         Ok(JSONStreamDecoder(Cell::new(source)))
     }
 
@@ -220,10 +219,10 @@ impl JSONStreamDecoder {
     ///     StreamStateError: Another call is in the decoder.
     fn reset(&self, py: Python<'_>) -> PyResult<()> {
         let mut machine = self.0.enter_py(py)?;
-        let options = machine.stream.options;
+        let options = machine.stream.parser.options();
         // A context belongs to one connection.
         let context = renewed_context(py, machine.stream.context.as_ref())?;
-        let source = FrameSource { parser: JsonParser::new(options), options, context };
+        let source = FrameSource { parser: JsonParser::new(options), context };
         let old = machine.reopen(source);
         drop(machine);
         drop(old);

@@ -9,7 +9,7 @@ use seamstream::sse::Error;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
 /// A parser that makes Python objects of what it finds.
 pub(crate) trait Stream {
@@ -339,9 +339,15 @@ pub(crate) struct Cell<S> {
     busy: AtomicBool,
     /// The iterator that got the last chunk went away while somebody was inside.
     is_left: AtomicBool,
-    /// That iterator.
-    last_owner: AtomicU64,
+    /// The low half of that iterator's number: all of it would make each idle decoder larger.
+    last_owner: AtomicU32,
     machine: UnsafeCell<Machine<S>>,
+}
+
+#[allow(clippy::cast_possible_truncation)] // which is the point
+#[inline(always)]
+const fn low_half(owner: u64) -> u32 {
+    owner as u32
 }
 
 // SAFETY: `machine` is reached through `enter`, which lets one user in at a time.
@@ -388,7 +394,7 @@ impl<S: Stream> Cell<S> {
         Cell {
             busy: AtomicBool::new(false),
             is_left: AtomicBool::new(false),
-            last_owner: AtomicU64::new(0),
+            last_owner: AtomicU32::new(0),
             machine: UnsafeCell::new(Machine::new(stream)),
         }
     }
@@ -417,7 +423,11 @@ impl<S: Stream> Cell<S> {
         let mut entered = Entered(self);
         if self.is_left.load(Ordering::Relaxed) {
             self.is_left.store(false, Ordering::Relaxed);
-            entered.release(self.last_owner.load(Ordering::Relaxed));
+            // What is in hand came last, so that it is that iterator's, if anybody's.
+            let owner = entered.rest.owner;
+            if low_half(owner) == self.last_owner.load(Ordering::Relaxed) {
+                entered.release(owner);
+            }
         }
         Some(entered)
     }
@@ -503,8 +513,9 @@ impl<S: Stream> Pulled for Cell<S> {
     #[inline]
     fn take_chunk(&self, owner: u64, chunk: Strong) -> Result<(), Raised> {
         let mut machine = self.enter()?;
-        self.last_owner.store(owner, Ordering::Relaxed);
-        machine.take_chunk(owner, chunk)
+        machine.take_chunk(owner, chunk)?;
+        self.last_owner.store(low_half(owner), Ordering::Relaxed);
+        Ok(())
     }
 
     fn end(&self) -> Result<Strong, Raised> {
@@ -517,7 +528,7 @@ impl<S: Stream> Pulled for Cell<S> {
         match self.enter_if_free() {
             Some(mut machine) => machine.release(owner),
             // Somebody further up is inside, who may have no idea: whoever comes next sees to it.
-            None if self.last_owner.load(Ordering::Relaxed) == owner => {
+            None if self.last_owner.load(Ordering::Relaxed) == low_half(owner) => {
                 self.is_left.store(true, Ordering::Relaxed);
             }
             None => {}

@@ -343,6 +343,17 @@ impl<B: PayloadBuf> JsonParser<B> {
         }
     }
 
+    /// The options in force.
+    #[must_use]
+    pub const fn options(&self) -> Options {
+        Options {
+            framing: self.framing,
+            max_event_bytes: self.grammar.max_levels(),
+            max_depth: self.grammar.max_depth(),
+            skip_oversize: self.skip_oversize,
+        }
+    }
+
     /// The most bytes that an open unit may have; it can have no more levels than bytes.
     #[inline(always)]
     const fn limit(&self) -> u64 {

@@ -272,6 +272,11 @@ impl Grammar {
         self.high_surrogate = false;
     }
 
+    /// The most levels that a value may have.
+    pub const fn max_depth(&self) -> usize {
+        self.max_depth
+    }
+
     /// The most containers that may be open, and no byte fails for it.
     pub const fn max_levels(&self) -> usize {
         self.max_levels
