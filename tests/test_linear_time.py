@@ -55,6 +55,10 @@ def feed_all(decoder: Any, first: bytes, chunk: bytes, count: int, last: bytes) 
 # The reference takes about 3 µs for a call, the compiled module a hundredth of it.
 COUNTS = {"reference": 10_000, "rust": 60_000}
 
+# Where each chunk leaves an event that is held: with more of them the compiled module's time is
+# that of memory which is touched for the first time.
+HELD = {"reference": 10_000, "rust": 2_000}
+
 # First bytes, a chunk that is repeated, last bytes; what each chunk adds to the payload, and what
 # the last bytes add.
 SHAPES = {
@@ -109,7 +113,8 @@ def test_stream_costs_time_linear_in_its_bytes(implementation: Implementation, s
         assert len(events) == (count if shape == "many events" else 0)
         assert decoder.stats.bytes == len(first) + len(chunk) * count + len(last)
 
-    assert_linear(work, COUNTS[implementation.name])
+    counts = HELD if shape == "many events" else COUNTS
+    assert_linear(work, counts[implementation.name])
 
 
 @pytest.mark.parametrize("shape", ["one line", "many lines", "many events", "many CR", "comments"])
@@ -130,7 +135,8 @@ def test_one_chunk_costs_time_linear_in_its_bytes(
         events = [*decoder.feed(b"data: x" + unit * count), *decoder.feed(b"\n\n")]
         assert len(events) == (count + 1 if shape == "many events" else 1)
 
-    assert_linear(work, COUNTS[implementation.name])
+    counts = HELD if shape == "many events" else COUNTS
+    assert_linear(work, counts[implementation.name])
 
 
 def test_iterator_costs_time_linear_in_its_bytes(implementation: Implementation) -> None:
