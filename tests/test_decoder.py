@@ -14,6 +14,7 @@ import pytest
 from conftest import Implementation
 from fragmentations import byte_by_byte, fragmentations
 from observations import attempt, decode, observe, state_of, stats_of
+from reentrant_buffer import ReentrantBuffer
 from seamstream import LimitExceededError, Limits, Stats, StreamStateError
 from threads import run_threads
 
@@ -486,35 +487,21 @@ def test_decoder_attributes_cannot_be_set(implementation: Implementation) -> Non
 
 if sys.version_info >= (3, 12):
 
-    class ReentrantBuffer:
-        """A buffer that uses the decoder while the decoder asks it for its bytes."""
-
-        def __init__(self, decoder: Any, content: bytes) -> None:
-            self.decoder = decoder
-            self.content = content
-            self.errors: list[StreamStateError] = []
-
-        def __buffer__(self, flags: int) -> memoryview:
-            for call in (
-                lambda: self.decoder.feed(b"data: inner\n\n"),
-                self.decoder.close,
-                self.decoder.reset,
-                lambda: next(self.decoder.iter([b"data: inner\n\n"])),
-            ):
-                with pytest.raises(StreamStateError) as caught:
-                    call()
-                self.errors.append(caught.value)
-            return memoryview(self.content)
-
     def test_reentry_from_a_buffer_is_refused_and_the_outer_call_goes_on(
         implementation: Implementation,
     ) -> None:
         decoder = implementation.SSEDecoder()
         decoder.feed(b"data: a")
-        buffer = ReentrantBuffer(decoder, b"b\n\n")
+        buffer = ReentrantBuffer(
+            b"b\n\n",
+            lambda: decoder.feed(b"data: inner\n\n"),
+            decoder.close,
+            decoder.reset,
+            lambda: next(decoder.iter([b"data: inner\n\n"])),
+        )
         (event,) = decoder.feed(buffer)
         assert event.data == "ab"
-        assert len(buffer.errors) == 4
+        assert buffer.refused == 4
         assert decoder.stats == Stats(bytes=10, events=1)
 
     def test_buffer_that_raises_leaves_the_decoder_usable(implementation: Implementation) -> None:

@@ -16,6 +16,7 @@ from conftest import Implementation
 from fragmentations import byte_by_byte, fragmentations
 from frame_observations import FRAMINGS, SeenFrame, brief, frame_all, observe, state_of, stats_of
 from observations import attempt
+from reentrant_buffer import ReentrantBuffer
 from seamstream import (
     JSONErrorCounts,
     JSONStats,
@@ -427,34 +428,20 @@ def test_decoder_attributes_cannot_be_set(implementation: Implementation) -> Non
 
 if sys.version_info >= (3, 12):
 
-    class ReentrantBuffer:
-        """A buffer that uses the decoder while the decoder asks it for its bytes."""
-
-        def __init__(self, decoder: Any, content: bytes) -> None:
-            self.decoder = decoder
-            self.content = content
-            self.errors: list[StreamStateError] = []
-
-        def __buffer__(self, flags: int) -> memoryview:
-            for call in (
-                lambda: self.decoder.feed(b"[0]"),
-                self.decoder.close,
-                self.decoder.reset,
-                lambda: next(self.decoder.iter([b"[0]"])),
-            ):
-                with pytest.raises(StreamStateError) as caught:
-                    call()
-                self.errors.append(caught.value)
-            return memoryview(self.content)
-
     def test_reentry_from_a_buffer_is_refused_and_the_outer_call_goes_on(
         implementation: Implementation,
     ) -> None:
         decoder = implementation.JSONStreamDecoder()
         decoder.feed(b"[1")
-        buffer = ReentrantBuffer(decoder, b"2]")
+        buffer = ReentrantBuffer(
+            b"2]",
+            lambda: decoder.feed(b"[0]"),
+            decoder.close,
+            decoder.reset,
+            lambda: next(decoder.iter([b"[0]"])),
+        )
         assert brief(decoder.feed(buffer)) == [b"[12]"]
-        assert len(buffer.errors) == 4
+        assert buffer.refused == 4
         assert stats_of(decoder) == {"bytes": 4, "frames": 1}
 
 
