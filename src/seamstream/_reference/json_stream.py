@@ -22,6 +22,7 @@ from __future__ import annotations
 
 import builtins
 import re
+from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, ClassVar, Literal, NoReturn, cast, final
 
@@ -539,7 +540,7 @@ class _OutgrownError(Exception):
 Item = tuple[bytes, "Kind | None", bool, int]  # raw, kind, torn, offset
 
 
-class _Framer:
+class _Framer(ABC):
     """Cut a stream into items; the framings differ in their steps.
 
     A *unit* is what is open: a value, a line, an element, or a run of bytes that were given up.
@@ -573,12 +574,13 @@ class _Framer:
 
     # What each framing defines.
 
+    @abstractmethod
     def _first(self) -> None:
-        raise NotImplementedError
+        """Take the first step of the stream."""
 
+    @abstractmethod
     def _last(self) -> None:
         """Settle what the end of the stream settles."""
-        raise NotImplementedError
 
     # Running.
 

@@ -10,6 +10,7 @@ parse a chunk as its items are taken.
 from __future__ import annotations
 
 import threading
+from abc import ABC, abstractmethod
 from collections import deque
 from collections.abc import AsyncIterator, Iterable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
@@ -43,7 +44,7 @@ class Item(Protocol):
 T = TypeVar("T", bound=Item)
 
 
-class Decoder(Generic[T]):
+class Decoder(ABC, Generic[T]):
     """Keep the states of a decoder: open, an error held, failed, closed."""
 
     __slots__ = ("_busy", "_error", "_rest", "_state")
@@ -54,20 +55,21 @@ class Decoder(Generic[T]):
 
     # What each decoder defines.
 
+    @abstractmethod
     def _scan(self, chunk: bytes) -> Iterator[T]:
         """Consume one chunk, giving each item when its last byte is reached.
 
         At each item, at the end and at an error the decoder's attributes say where the stream
         stands.
         """
-        raise NotImplementedError
 
+    @abstractmethod
     def _end_stream(self) -> tuple[T, ...]:
-        raise NotImplementedError
+        """Close the decoder and give what the end of the stream settles."""
 
+    @abstractmethod
     def _forget(self) -> None:
         """Drop what is pending: the decoder has failed."""
-        raise NotImplementedError
 
     # States.
 
