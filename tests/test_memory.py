@@ -91,7 +91,7 @@ def test_many_streams_leave_nothing_behind(
     implementation: Implementation, run_python: Callable[..., str]
 ) -> None:
     """What one round leaks would be there hundreds of times more than free lists keep."""
-    rounds = {"rust": 1500, "reference": 700}[implementation.name]
+    rounds = {"rust": 750, "reference": 350}[implementation.name]
     output = run_python("many_streams.py", MODULES[implementation.name], rounds)
     blocks, resident = map(int, output.split())
     assert blocks < rounds
@@ -101,7 +101,7 @@ def test_many_streams_leave_nothing_behind(
 def test_many_json_streams_leave_nothing_behind(
     implementation: Implementation, run_python: Callable[..., str]
 ) -> None:
-    rounds = {"rust": 1000, "reference": 250}[implementation.name]
+    rounds = {"rust": 500, "reference": 125}[implementation.name]
     output = run_python("many_json_streams.py", MODULES[implementation.name], rounds)
     blocks, resident = map(int, output.split())
     assert blocks < rounds
