@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
 .PHONY: help run test test-rust test-python lint format bench-quick
-.PHONY: sdist wheel pure-wheel wheel-test clean
+.PHONY: sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -25,10 +25,10 @@ test: test-rust test-python ## all tests, on both backends
 test-rust:
 	$(CARGO) test $(MANIFEST) --package seamstream --quiet
 
-test-python: $(VENV)/.built
+test-python: $(VENV)/.peers
 	$(BIN)/python -m pytest
 
-lint: $(VENV)/.lint ## formatting, linters and types, in Python and Rust
+lint: $(VENV)/.lint $(VENV)/.peers ## formatting, linters and types, in Python and Rust
 	$(CARGO) fmt $(MANIFEST) --all --check
 	PYO3_PYTHON=$(abspath $(BIN)/python) $(CARGO) clippy $(MANIFEST) --workspace --all-targets \
 	  --quiet -- --deny warnings
@@ -66,6 +66,12 @@ pure-wheel: $(VENV)/.tools ## a wheel without the compiled module, built without
 wheel-test: wheel pure-wheel ## install each wheel where there is no cargo, and run the suite there
 	.ci/wheel-test $(BIN)/python
 
+lock-peers: ## pin what benches/peers.in names, at the versions of today, in benches/peers.lock
+	rm -rf build/peers && $(PYTHON) -m venv build/peers
+	build/peers/bin/python -m pip install --requirement benches/peers.in
+	build/peers/bin/python -m pip freeze --all --exclude pip > benches/peers.lock
+	rm -r build/peers
+
 clean: ## remove what these targets made
 	rm -rf $(VENV) build dist ext/target
 
@@ -81,4 +87,8 @@ $(VENV)/.built: $(VENV)/.tools $(SOURCES)
 
 $(VENV)/.lint: $(VENV)/.built
 	$(MATURIN) develop --release --quiet --extras test,lint
+	touch $@
+
+$(VENV)/.peers: $(VENV)/.built benches/peers.lock
+	$(BIN)/python -m pip install --no-deps --requirement benches/peers.lock
 	touch $@
