@@ -11,7 +11,7 @@ SOURCES := $(shell find ext -name '*.rs' -not -path '*/target/*') $(wildcard ext
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: help run test test-rust test-python lint format bench-quick
+.PHONY: help run test test-rust test-python test-system lint format bench-quick
 .PHONY: sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
@@ -27,6 +27,9 @@ test-rust:
 
 test-python: $(VENV)/.peers
 	$(BIN)/python -m pytest
+
+test-system: $(VENV)/.peers ## tests that drive programs which .ci/system-packages installs
+	$(BIN)/python -m pytest tests/system
 
 lint: $(VENV)/.lint $(VENV)/.peers ## formatting, linters and types, in Python and Rust
 	$(CARGO) fmt $(MANIFEST) --all --check
