@@ -40,7 +40,7 @@ lint: $(VENV)/.lint $(VENV)/.peers ## formatting, linters and types, in Python a
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing
 	$(BIN)/python -m mypy.stubtest seamstream._core --allowlist tests/typing/stubtest.txt
-	$(BIN)/pyright
+	$(BIN)/pyright --pythonpath $(BIN)/python
 
 format: $(VENV)/.lint ## rewrite what the formatters would
 	$(CARGO) fmt $(MANIFEST) --all
