@@ -11,7 +11,7 @@ SOURCES := $(shell find ext -name '*.rs' -not -path '*/target/*') $(wildcard ext
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: help run test test-rust test-python test-system lint format bench-quick
+.PHONY: help run test test-rust test-python test-system lint format bench-quick bench
 .PHONY: sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
@@ -50,6 +50,12 @@ format: $(VENV)/.lint ## rewrite what the formatters would
 bench-quick: $(VENV)/.built ## the speed budget: figures, and failure where one is missed
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate
 	$(BIN)/python -m benches.quick --gate
+
+bench: $(VENV)/.peers ## the peers compared: records, lists and a table in build/bench (BENCH=quick: a part)
+	mkdir -p build/bench
+	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-timer=time.thread_time \
+	  --benchmark-quiet --benchmark-json=build/bench/run.json --quiet -r fE
+	$(BIN)/python -m benches.export build/bench/run.json
 
 sdist: $(VENV)/.tools ## a source distribution in dist/, and unpacked in build/sdist
 	rm -rf dist/*.tar.gz build/sdist && mkdir -p build/sdist

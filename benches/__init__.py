@@ -1,0 +1,1 @@
+"""What seamstream costs: see README.md in this folder."""
