@@ -55,7 +55,8 @@ bench: $(VENV)/.peers ## the peers compared: records, lists and a table in build
 	mkdir -p build/bench
 	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-timer=time.thread_time \
 	  --benchmark-quiet --benchmark-json=build/bench/run.json --quiet -r fE
-	$(BIN)/python -m benches.export build/bench/run.json
+	$(BIN)/python -m benches.node build/bench/node.json
+	$(BIN)/python -m benches.export build/bench/run.json build/bench/node.json
 
 sdist: $(VENV)/.tools ## a source distribution in dist/, and unpacked in build/sdist
 	rm -rf dist/*.tar.gz build/sdist && mkdir -p build/sdist

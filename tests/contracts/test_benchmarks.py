@@ -383,6 +383,25 @@ def test_table_has_ratios_and_words() -> None:
     )
 
 
+def test_other_runtime_has_its_own_row() -> None:
+    good = cell("eventsource-parser", seconds=[3e-4, 2e-4, 4e-4])
+    bad = cell("eventsource-parser", "another", verdict="wrong", detail="why", seconds=[])
+    records = export.time_records(export.node_cells({"cells": [good, bad]}))
+    assert [record["value"] for record in records] == [300, 1000, None]
+    assert records[0]["rounds"] == 3
+    assert (records[2]["verdict"], records[2]["detail"]) == ("wrong", "why")
+
+
+def test_other_runtime_that_is_absent_is_said_to_be(tmp_path: Path) -> None:
+    shown = run("benches.node", tmp_path / "node.json", PATH="")
+    assert shown == "not measured: eventsource-parser: npm is not there\n"
+    found = json.loads((tmp_path / "node.json").read_text("utf-8"))
+    assert found["cells"] == []
+    entry = export.engines(found)["eventsource-parser"]
+    assert (entry["version"], entry["kind"]) == (None, "other-runtime")
+    assert entry["note"].endswith("(absent: npm is not there)")
+
+
 # --- the runners
 
 
