@@ -7,7 +7,7 @@ from typing import Any
 from hypothesis import strategies as st
 
 from fragmentations import at_cuts
-from whole_stream import BOM, DEFAULT_LIMIT, REPLACEMENT
+from whole_stream import BOM, DEFAULT_LIMIT, PROFILES, REPLACEMENT
 
 # A lead byte alone, cut sequences, a surrogate, an overlong form, beyond U+10FFFF, a lone
 # continuation byte, and bytes that never occur.
@@ -73,7 +73,8 @@ model_options: st.SearchStrategy[dict[str, Any]] = st.fixed_dictionaries(
     optional={
         "limit": st.one_of(st.integers(1, 40), st.sampled_from([64, 100, DEFAULT_LIMIT])),
         "on_limit": st.sampled_from(["error", "skip"]),
-        "on_torn": st.sampled_from(["report", "flush"]),
+        "on_torn": st.sampled_from([None, "report", "flush"]),
+        "profile": st.sampled_from(PROFILES),
         "keep_wire": st.booleans(),
         "last_event_id": st.sampled_from(["", "earlier", "é🚀"]),
     },

@@ -17,6 +17,7 @@ from observations import attempt, decode, observe, state_of, stats_of
 from reentrant_buffer import ReentrantBuffer
 from seamstream import LimitExceededError, Limits, Stats, StreamStateError
 from threads import run_threads
+from whole_stream import PROFILES
 
 # --- results
 
@@ -391,7 +392,7 @@ def test_constructor_refuses_wrong_arguments(implementation: Implementation) -> 
     for name, wrong, valid in (
         ("on_limit", "raise", ("error", "skip")),
         ("on_torn", "drop", ("report", "flush")),
-        ("profile", "openai ", ("whatwg",)),
+        ("profile", "openai ", PROFILES),
     ):
         with pytest.raises(ValueError, match=name) as caught:
             implementation.SSEDecoder(**{name: wrong})

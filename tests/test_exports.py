@@ -36,7 +36,7 @@ def test_no_other_public_name_is_in_the_package() -> None:
     modules = {name for name in names if isinstance(getattr(seamstream, name), ModuleType)}
     assert modules <= {
         *("errors", "limits", "stats", "stream", "validation", "quarantine", "paths", "cli"),
-        *("testing", "compat"),
+        *("profiles", "testing", "compat"),
     }
     assert names - modules - {"annotations"} == PUBLIC - {"__version__"}
 

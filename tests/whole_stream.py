@@ -17,6 +17,12 @@ REPLACEMENT = "\N{REPLACEMENT CHARACTER}"
 LINE = re.compile(rb"([^\r\n]*)(\r\n|\r|\n|\Z)")
 DEFAULT_LIMIT = 8 << 20
 
+PROFILES = ("whatwg", "httpx_sse", "httpx2", "openai", "anthropic", "sseclient_py")
+FIELD_IS_ENOUGH = ("httpx2",)
+VALUE_IS_ENOUGH = ("httpx_sse", "openai", "anthropic")
+NAMES_NO_EVENT = ("openai", "anthropic")
+FLUSHES = ("sseclient_py",)
+
 
 def text(encoded: bytes) -> str:
     return encoded.decode("utf-8", "replace")
@@ -38,7 +44,7 @@ class Block:
     origin: int | None = None  # where its counted bytes begin
     first_field: int | None = None
     data: list[bytes] = field(default_factory=list)
-    event: bytes = b""
+    event: bytes | None = None
     id: bytes | None = None
     retry: int | None = None
     skipped: bool = False
@@ -50,7 +56,8 @@ def interpret(
     closed: bool = True,
     limit: int = DEFAULT_LIMIT,
     on_limit: str = "error",
-    on_torn: str = "report",
+    on_torn: str | None = None,
+    profile: str = "whatwg",
     keep_wire: bool = False,
     last_event_id: str = "",
 ) -> Outcome:
@@ -61,6 +68,9 @@ def interpret(
     reconnection_time: int | None = None
 
     undecided = not closed and len(body) < len(BOM) and BOM.startswith(body)
+    if on_torn is None:
+        on_torn = "flush" if profile in FLUSHES else "report"
+    default_event = None if profile in NAMES_NO_EVENT else "message"
     start = len(body) if undecided else len(BOM) if body.startswith(BOM) else 0
     block = Block(start)
 
@@ -88,22 +98,28 @@ def interpret(
         else:
             stats["ignored_lines"] += 1
 
-    def dispatch(wire_end: int) -> None:
+    def is_event_without_data() -> bool:
+        if profile in FIELD_IS_ENOUGH:
+            return any(said is not None for said in (block.event, block.id, block.retry))
+        if profile in VALUE_IS_ENOUGH:
+            return bool(block.event or last_event_id) or block.retry is not None
+        return False
+
+    def dispatch(empty_line: int, wire_end: int) -> None:
         nonlocal last_event_id
-        if block.first_field is None:
-            return
         if block.id is not None:
             last_event_id = text(block.id)
         if not block.data:
-            stats["empty_blocks"] += 1
-            return
+            stats["empty_blocks"] += block.first_field is not None
+            if not is_event_without_data():
+                return
         raw = b"\n".join(block.data)
-        count = replaced(raw) + replaced(block.event) + replaced(block.id or b"")
+        count = replaced(raw) + replaced(block.event or b"") + replaced(block.id or b"")
         stats["events"] += 1
         stats["replaced"] += count
         events.append(
             SeenEvent(
-                event=text(block.event) or "message",
+                event=text(block.event or b"") or default_event,
                 data=text(raw),
                 id=last_event_id,
                 retry=block.retry,
@@ -111,7 +127,7 @@ def interpret(
                 is_done=raw.strip(b" \t\r\n") == b"[DONE]",
                 torn=False,
                 replaced=count,
-                offset=block.first_field,
+                offset=empty_line if block.first_field is None else block.first_field,
                 wire=body[block.wire_start : wire_end] if keep_wire else None,
             )
         )
@@ -127,7 +143,7 @@ def interpret(
             break
         if not line:
             if not block.skipped:
-                dispatch(match.end(1) + 1)
+                dispatch(match.start(), match.start() + 1)
             block = Block(match.end())
             continue
         if not terminator:
@@ -159,7 +175,7 @@ def interpret(
         if on_torn == "flush":
             if tail:
                 take(tail)
-            dispatch(len(body))
+            dispatch(len(body), len(body))
         else:
             raw = body[block.first_field :]
             stats["torn"] = 1
@@ -167,7 +183,7 @@ def interpret(
             wire = body[block.wire_start :] if keep_wire else None
             events.append(
                 SeenEvent(
-                    event="message",
+                    event=default_event,
                     data=text(raw),
                     id=last_event_id,
                     retry=None,

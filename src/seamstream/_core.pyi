@@ -6,6 +6,7 @@ from typing_extensions import Buffer, Self
 
 from .limits import Limits
 from .paths import Path
+from .profiles import Profile
 from .stats import JSONStats, Stats
 
 _T = TypeVar("_T")
@@ -83,7 +84,7 @@ class SSEDecoder:
         limits: Limits = ...,
         on_limit: Literal["error", "skip"] = "error",
         on_torn: Literal["report", "flush"] | None = None,
-        profile: Literal["whatwg"] = "whatwg",
+        profile: Profile = "whatwg",
         keep_wire: bool = False,
         last_event_id: str = "",
         loads: Callable[[bytes], Any] | None = None,

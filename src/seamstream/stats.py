@@ -20,7 +20,8 @@ class Stats:
         comments: Ended lines that start with a colon.
         ignored_lines: Ended lines with a field name that the standard does not know.
         invalid_fields: `retry` fields that are not ASCII digits, `id` fields with a NUL.
-        empty_blocks: Blocks with at least one field but no `data`, which give no event.
+        empty_blocks: Blocks with at least one line that is no comment, but no `data`. They give
+            no event; where the profile of the decoder makes one of some, they count here too.
         replaced: U+FFFD put in for ill-formed UTF-8, in all events and the torn one.
         skipped: Blocks dropped because they outgrew the limit (`on_limit="skip"`).
         torn: 1 if the stream ended inside an event and this was reported, else 0.

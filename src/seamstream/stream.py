@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from typing_extensions import TypeVar as TypeVarWithDefault
 
     from ._backend import Event, Frame
+    from .profiles import Profile
     from .stats import JSONErrorCounts
 
     # Not by its base classes: what gives bytes in pieces has many shapes.
@@ -67,6 +68,7 @@ if TYPE_CHECKING:
         limits: Limits
         on_limit: Literal["error", "skip"]
         on_torn: Literal["report", "flush"] | None
+        profile: Profile
         loads: Callable[[bytes], Any] | None
         last_event_id: str
         labels: Mapping[str, str] | None
@@ -657,6 +659,7 @@ class EventStream(Generic[ItemT]):
         on_limit: "error" raises `LimitExceededError` for an item that outgrows the limit, and ends
             the stream; "skip" leaves it out. In a JSON stream an error frame is in its place.
         on_torn: As for `SSEDecoder`: "report" or "flush". Only for event streams.
+        profile: As for `SSEDecoder`: whose behaviour to follow. Only for event streams.
         loads: What parses JSON in place of `orjson.loads`; models do not use it.
         last_event_id: The last event ID to begin with. Only for event streams.
         labels: Texts to find an entry by in the quarantine, the name of the upstream say.
@@ -791,6 +794,7 @@ class EventStream(Generic[ItemT]):
         limits: Limits = Limits(),  # noqa: B008 - immutable
         on_limit: Literal["error", "skip"] = "error",
         on_torn: Literal["report", "flush"] | None = None,
+        profile: Profile = "whatwg",
         loads: Callable[[bytes], Any] | None = None,
         last_event_id: str = "",
         labels: Mapping[str, str] | None = None,
@@ -806,12 +810,14 @@ class EventStream(Generic[ItemT]):
                 limits=limits,
                 on_limit=on_limit,
                 on_torn=on_torn,
+                profile=profile,
                 last_event_id=last_event_id,
                 loads=loads,
             )
         else:
             for name, is_given in (
                 ("on_torn", on_torn is not None),
+                ("profile", profile != "whatwg"),
                 ("last_event_id", last_event_id != ""),
                 ("a model for each event name", isinstance(model, Mapping)),
             ):

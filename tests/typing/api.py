@@ -13,6 +13,7 @@ import seamstream
 from seamstream import (
     DecodeError,
     Event,
+    EventStream,
     Frame,
     JSONDecodeError,
     JSONErrorCounts,
@@ -26,6 +27,7 @@ from seamstream import (
     UTF8DecodeError,
     UTF8Decoder,
 )
+from seamstream.profiles import Profile
 
 assert_type(seamstream.__version__, str)
 assert_type(seamstream.backend, Literal["rust", "reference"])
@@ -70,6 +72,10 @@ def options() -> None:
         loads=json.loads,
     )
     SSEDecoder(on_torn=None, loads=None)
+    profiles: list[Profile] = ["httpx_sse", "httpx2", "openai", "anthropic", "sseclient_py"]
+    for profile in profiles:
+        SSEDecoder(profile=profile)
+        EventStream([b""], profile=profile)
     assert_type(Limits().max_event_bytes, int)
 
 

@@ -11,7 +11,7 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
-use seamstream::sse::{Block, Error, Flow, Options, Payload, Sink, SseParser};
+use seamstream::sse::{Block, Error, Flow, Options, Payload, Profile, Sink, SseParser};
 use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
@@ -33,6 +33,8 @@ const NAME_KEPT: usize = 64;
 struct Maker<'a> {
     shared: &'static Shared,
     last_event_id: &'a mut Strong,
+    /// Whether an event that names no type is a "message".
+    names_message: bool,
     last_name: &'a mut Option<Strong>,
     context: &'a mut Option<Strong>,
 }
@@ -42,6 +44,11 @@ impl Maker<'_> {
     fn commit_id(&mut self, id: &[u8]) -> Result<(), Raised> {
         *self.last_event_id = new_text(id)?;
         Ok(())
+    }
+
+    fn has_id(&self) -> bool {
+        // SAFETY: a live `str`.
+        unsafe { ffi::PyUnicode_GetLength(self.last_event_id.as_ptr()) > 0 }
     }
 
     #[inline(always)]
@@ -81,10 +88,12 @@ impl Maker<'_> {
                 Payload::Owned(buffer) => std::mem::take(buffer).into_bytes(),
             }
         }
-        let event = if block.event.is_empty() {
+        let event = if !block.event.is_empty() {
+            self.name(block.event)?
+        } else if self.names_message {
             self.shared.message.clone()
         } else {
-            self.name(block.event)?
+            self.shared.none.clone()
         };
         let raw = finish(block.payload)?;
         let wire = block.wire.map(finish).transpose()?;
@@ -111,6 +120,10 @@ impl Sink<BytesBuf> for All<'_> {
         self.maker.commit_id(id)
     }
 
+    fn has_id(&self) -> bool {
+        self.maker.has_id()
+    }
+
     #[inline(always)]
     fn event(&mut self, block: Block<'_, BytesBuf>) -> Result<Flow, Raised> {
         self.batch.push(self.maker.event(block)?);
@@ -132,6 +145,10 @@ impl Sink<BytesBuf> for One<'_> {
         self.maker.commit_id(id)
     }
 
+    fn has_id(&self) -> bool {
+        self.maker.has_id()
+    }
+
     #[inline(always)]
     fn event(&mut self, block: Block<'_, BytesBuf>) -> Result<Flow, Raised> {
         self.event = Some(self.maker.event(block)?);
@@ -144,7 +161,8 @@ impl EventSource {
     #[inline(always)]
     fn apart(&mut self) -> (&mut SseParser<BytesBuf>, Maker<'_>) {
         let EventSource { parser, last_event_id, last_name, context } = self;
-        (parser, Maker { shared: shared(), last_event_id, last_name, context })
+        let names_message = parser.options().profile.names_message();
+        (parser, Maker { shared: shared(), last_event_id, names_message, last_name, context })
     }
 }
 
@@ -196,8 +214,16 @@ impl Stream for EventSource {
 ///     on_limit: At an event past `limits.max_event_bytes`: `"error"` raises, `"skip"` goes on
 ///         after its empty line and counts it in `stats.skipped`.
 ///     on_torn: An event that the end of the stream cuts: `"report"` gives it with `torn=True`,
-///         `"flush"` takes it as complete. None: as the profile does, `"report"`.
-///     profile: Only `"whatwg"`.
+///         `"flush"` takes it as if an empty line had ended it. None: as the profile does.
+///     profile: Whose behaviour to follow where decoders differ: `"whatwg"`, the standard, or that
+///         of `"httpx_sse"`, `"httpx2"`, `"openai"`, `"anthropic"` or `"sseclient_py"`. It says
+///         whether a block without data is an event with empty data (`"httpx2"`: if it has an
+///         `event`, `id` or `retry` field, though it be empty; `"httpx_sse"`, `"openai"`,
+///         `"anthropic"`: if it has a `retry` or an `event` that is not empty, or if
+///         `last_event_id` is not empty, and so at every empty line from the first id on; the
+///         others: never), what `event` is when none is named (`"openai"`, `"anthropic"`: None;
+///         the others: `"message"`), and what `on_torn=None` means (`"sseclient_py"`: `"flush"`;
+///         the others: `"report"`). All else is as in the standard.
 ///     keep_wire: Whether each event keeps its block as it came, as `wire`.
 ///     last_event_id: The last event ID that an earlier connection ended with.
 ///     loads: A JSON parser that takes `bytes`, used by the events; orjson by default. A method
@@ -278,9 +304,10 @@ before it in the same chunk, they are returned, and the next call raises.\n    \
 StreamStateError: The decoder is closed, has failed, or is in use.\n    \
 TypeError: `chunk` is not bytes.\n    BufferError: `chunk` is not contiguous.\n";
 
-pub(crate) fn one_of(name: &str, value: &str, allowed: &[&str]) -> PyResult<()> {
-    if allowed.contains(&value) {
-        return Ok(());
+/// Which of the allowed values an argument has.
+pub(crate) fn one_of(name: &str, value: &str, allowed: &[&str]) -> PyResult<usize> {
+    if let Some(at) = allowed.iter().position(|known| *known == value) {
+        return Ok(at);
     }
     let allowed: Vec<_> = allowed.iter().map(|value| format!("'{value}'")).collect();
     let shown = value.chars().take(80).collect::<String>();
@@ -309,14 +336,16 @@ impl SSEDecoder {
     ) -> PyResult<Self> {
         one_of("on_limit", on_limit, &["error", "skip"])?;
         one_of("on_torn", on_torn.unwrap_or("report"), &["report", "flush"])?;
-        one_of("profile", profile, &["whatwg"])?;
+        let profile = one_of("profile", profile, &Profile::ALL.map(Profile::name))?;
+        let profile = Profile::ALL[profile];
         let (max_event_bytes, _) = limits_of(py, &limits)?;
         let context = context_of(loads)?;
         let options = Options {
             max_event_bytes,
             skip_oversize: on_limit == "skip",
             keep_wire,
-            flush_torn: on_torn == Some("flush"),
+            flush_torn: on_torn.map_or(profile.flushes_torn(), |given| given == "flush"),
+            profile,
         };
         Ok(SSEDecoder(Cell::new(EventSource {
             parser: SseParser::new(options),

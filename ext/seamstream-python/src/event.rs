@@ -789,7 +789,7 @@ fn event_type(py: Python<'_>) -> PyResult<Strong> {
         member(
             c"event",
             offset_of!(Event, event),
-            c"Event type, `\"message\"` when the block named none.",
+            c"Event type; when the block named none `\"message\"`, or None if the profile says so.",
         ),
         member(
             c"id",
@@ -829,7 +829,7 @@ fn event_type(py: Python<'_>) -> PyResult<Strong> {
             c"offset",
             get_offset,
             c"Absolute position in the stream of the first line that is neither empty nor a \
-              comment, in bytes.",
+              comment, in bytes; of the empty line when there is none.",
         ),
         getter(
             c"parse_error",

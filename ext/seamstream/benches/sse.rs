@@ -4,7 +4,7 @@
 //! `cargo bench -p seamstream`; with `--gate` it fails below the speed budget.
 
 use cpu_time::ThreadTime;
-use seamstream::sse::{Block, Flow, Options, Sink, SseParser};
+use seamstream::sse::{Block, Flow, Options, Profile, Sink, SseParser};
 use std::convert::Infallible;
 use std::fmt::Write as _;
 use std::hint::black_box;
@@ -23,6 +23,10 @@ impl Sink<Vec<u8>> for Count {
 
     fn commit_id(&mut self, _: &[u8]) -> Result<(), Infallible> {
         Ok(())
+    }
+
+    fn has_id(&self) -> bool {
+        false
     }
 
     #[inline(always)]
@@ -133,6 +137,7 @@ fn main() {
                         skip_oversize: false,
                         keep_wire: false,
                         flush_torn: false,
+                        profile: Profile::Whatwg,
                     });
                     for chunk in &chunks {
                         parser.feed(black_box(chunk), &mut count).expect("no limit is near");

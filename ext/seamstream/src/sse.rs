@@ -35,6 +35,89 @@ pub struct Options {
     pub keep_wire: bool,
     /// At the end, dispatch an unfinished block instead of reporting it as torn.
     pub flush_torn: bool,
+    /// Whose behaviour to follow with blocks without data.
+    pub profile: Profile,
+}
+
+/// What an empty line makes of a block without data: an event, or nothing.
+///
+/// `id` with NUL and `retry` that is not ASCII digits are ignored and so no fields here; nor are
+/// lines with an unknown name, or comments.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Dataless {
+    /// Nothing, as the standard has it.
+    Dropped,
+    /// An event if the block has an `event`, `id` or `retry`, with or without a value.
+    AnyField,
+    /// An event if the block has a `retry` or an event type that is not empty, or if the last
+    /// event ID is not empty, whenever it was set: then every empty line makes one.
+    AnyValue,
+}
+
+/// Whose behaviour to follow where decoders differ; all else is as in the standard.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Profile {
+    /// The standard.
+    Whatwg,
+    /// The package httpx-sse.
+    HttpxSse,
+    /// The package httpx2.
+    Httpx2,
+    /// The package openai.
+    Openai,
+    /// The package anthropic.
+    Anthropic,
+    /// The package sseclient-py.
+    SseclientPy,
+}
+
+impl Profile {
+    /// All there are, the standard first.
+    pub const ALL: [Profile; 6] = [
+        Profile::Whatwg,
+        Profile::HttpxSse,
+        Profile::Httpx2,
+        Profile::Openai,
+        Profile::Anthropic,
+        Profile::SseclientPy,
+    ];
+
+    /// What it is called.
+    #[must_use]
+    pub const fn name(self) -> &'static str {
+        match self {
+            Profile::Whatwg => "whatwg",
+            Profile::HttpxSse => "httpx_sse",
+            Profile::Httpx2 => "httpx2",
+            Profile::Openai => "openai",
+            Profile::Anthropic => "anthropic",
+            Profile::SseclientPy => "sseclient_py",
+        }
+    }
+
+    /// What becomes of a block without data.
+    #[inline]
+    #[must_use]
+    pub const fn dataless(self) -> Dataless {
+        match self {
+            Profile::Whatwg | Profile::SseclientPy => Dataless::Dropped,
+            Profile::Httpx2 => Dataless::AnyField,
+            Profile::HttpxSse | Profile::Openai | Profile::Anthropic => Dataless::AnyValue,
+        }
+    }
+
+    /// Whether an event is a "message" when its block names no type; else it has no type.
+    #[inline]
+    #[must_use]
+    pub const fn names_message(self) -> bool {
+        !matches!(self, Profile::Openai | Profile::Anthropic)
+    }
+
+    /// What to do with a torn tail when nothing is said; see [`Options::flush_torn`].
+    #[must_use]
+    pub const fn flushes_torn(self) -> bool {
+        matches!(self, Profile::SseclientPy)
+    }
 }
 
 /// Counts since the stream began; equal for every way of cutting it.
@@ -50,7 +133,7 @@ pub struct Stats {
     pub ignored_lines: u64,
     /// `retry` that is not ASCII digits, `id` with NUL.
     pub invalid_fields: u64,
-    /// Blocks with fields but without data.
+    /// Blocks with fields but without data, dispatched or not.
     pub empty_blocks: u64,
     /// U+FFFD put into what was handed out.
     pub replaced: u64,
@@ -104,7 +187,8 @@ pub struct Block<'a, B> {
     pub retry: Option<u64>,
     /// U+FFFD that decoding puts into the payload, the event type and an id set here.
     pub replaced: u64,
-    /// Absolute offset of the first line that is neither empty nor a comment.
+    /// Absolute offset of the first line that is neither empty nor a comment; of the empty line
+    /// when there is none.
     pub offset: u64,
     /// The block as it came, with [`Options::keep_wire`].
     pub wire: Option<Payload<'a, B>>,
@@ -131,6 +215,9 @@ pub trait Sink<B> {
     /// # Errors
     /// Its own; the stream cannot go on.
     fn commit_id(&mut self, id: &[u8]) -> Result<(), Self::Error>;
+
+    /// Whether the last event ID is not empty; asked with [`Dataless::AnyValue`] only.
+    fn has_id(&self) -> bool;
 
     /// A block is complete.
     ///
@@ -285,10 +372,12 @@ const ENDS_CR: u8 = 0b10;
 /// a data line CR and a code byte. No such line begins with CR, so entries can be
 /// told apart, and no data value has an LF, so the payload can be cut again.
 /// With `keep_wire` the payload is all of the block as it came, and the record empty.
+#[allow(clippy::struct_excessive_bools)] // facts, not states
 struct Open<B> {
     payload: B,
     record: Vec<u8>,
     event: Vec<u8>,
+    has_event: bool,
     id: Vec<u8>,
     has_id: bool,
     retry: Option<u64>,
@@ -310,6 +399,7 @@ impl<B: PayloadBuf> Open<B> {
             payload: B::default(),
             record: Vec::new(),
             event: Vec::new(),
+            has_event: false,
             id: Vec::new(),
             has_id: false,
             retry: None,
@@ -395,6 +485,7 @@ impl<B: PayloadBuf> Open<B> {
         match said {
             Line::Event(name) => {
                 self.event.clear();
+                self.has_event = true;
                 Self::append(&mut self.event, name)
             }
             Line::Id(id) => {
@@ -583,6 +674,7 @@ pub struct SseParser<B> {
     skip_oversize: bool,
     keep_wire: bool,
     flush_torn: bool,
+    profile: Profile,
 }
 
 impl<B: PayloadBuf> SseParser<B> {
@@ -601,6 +693,7 @@ impl<B: PayloadBuf> SseParser<B> {
             skip_oversize: options.skip_oversize,
             keep_wire: options.keep_wire,
             flush_torn: options.flush_torn,
+            profile: options.profile,
         }
     }
 
@@ -638,8 +731,9 @@ impl<B: PayloadBuf> SseParser<B> {
     /// The options in force.
     #[must_use]
     pub fn options(&self) -> Options {
-        let &SseParser { max_event_bytes, skip_oversize, keep_wire, flush_torn, .. } = self;
-        Options { max_event_bytes, skip_oversize, keep_wire, flush_torn }
+        let &SseParser { max_event_bytes, skip_oversize, keep_wire, flush_torn, profile, .. } =
+            self;
+        Options { max_event_bytes, skip_oversize, keep_wire, flush_torn, profile }
     }
 
     /// The last accepted `retry` of the stream.
@@ -851,14 +945,27 @@ impl<B: PayloadBuf> SseParser<B> {
         if open.has_id {
             sink.commit_id(&open.id).map_err(Error::Sink)?;
         }
-        let Some(first_field) = open.first_field else {
-            return Ok(Flow::Continue);
-        };
+        let offset = at - open.first_field.map_or(0, |first| (open.pending - first) as u64);
         if open.data_lines == 0 {
-            self.counts.empty_blocks += 1;
-            return Ok(Flow::Continue);
+            let mut wire = None;
+            if self.keep_wire {
+                open.payload.extend(eol)?;
+                wire = Some(Payload::Owned(&mut open.payload));
+            }
+            let block = Block {
+                payload: Payload::Slice(&[]),
+                event: &open.event,
+                retry: open.retry,
+                replaced: 0,
+                offset,
+                wire,
+                torn: false,
+            };
+            let id = open.has_id.then_some(&open.id[..]);
+            let has_fields = open.first_field.is_some();
+            let flow = self.dispatch_dataless(block, has_fields, open.has_event, id, sink);
+            return flow.map_err(Error::Sink);
         }
-        let offset = at - (open.pending - first_field) as u64;
         let mut joined;
         let (payload, wire) = if self.keep_wire {
             joined = join_data(open.payload.as_slice())?;
@@ -886,6 +993,32 @@ impl<B: PayloadBuf> SseParser<B> {
             torn: false,
         };
         sink.event(block).map_err(Error::Sink)
+    }
+
+    /// The end of a block without data, which has `fields` but maybe ignored ones, an `event`
+    /// line or not, and `id` if it set one.
+    #[cold]
+    fn dispatch_dataless<S: Sink<B>>(
+        &mut self,
+        mut block: Block<'_, B>,
+        has_fields: bool,
+        has_event: bool,
+        id: Option<&[u8]>,
+        sink: &mut S,
+    ) -> Result<Flow, S::Error> {
+        self.counts.empty_blocks += u64::from(has_fields);
+        let is_event = match self.profile.dataless() {
+            Dataless::Dropped => false,
+            Dataless::AnyField => has_event || id.is_some() || block.retry.is_some(),
+            Dataless::AnyValue => !block.event.is_empty() || block.retry.is_some() || sink.has_id(),
+        };
+        if !is_event {
+            return Ok(Flow::Continue);
+        }
+        block.replaced = count_replaced(block.event) + id.map_or(0, count_replaced);
+        self.counts.events += 1;
+        self.counts.replaced += block.replaced;
+        sink.event(block)
     }
 }
 
@@ -983,6 +1116,10 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         let chunk = self.chunk;
         while let Some(&first) = chunk.get(pos) {
             if is_eol(first) {
+                if self.parser.profile.dataless() == Dataless::AnyValue {
+                    self.open_block(scanner, pos, pos)?;
+                    break;
+                }
                 pos = self.after_eol(pos);
                 continue;
             }
@@ -1082,6 +1219,10 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         let mut pos = start;
         while let Some(&first) = chunk.get(pos) {
             if is_eol(first) {
+                if fields.data_lines == 0 && self.parser.profile.dataless() != Dataless::Dropped {
+                    self.open_block(scanner, start, pos)?;
+                    return Ok(Step::At(pos));
+                }
                 let after = self.after_eol(pos);
                 let flow = self.dispatch(scanner, start, pos, after, &fields)?;
                 return Ok(Step::new(flow, after));
@@ -1125,7 +1266,7 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
                 return self.exceeded(limit_at, Mode::SkipStart, pos);
             }
         }
-        self.open_block(scanner, start)?;
+        self.open_block(scanner, start, chunk.len())?;
         Ok(Step::At(chunk.len()))
     }
 
@@ -1204,16 +1345,18 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool> Parse<'_, B, S, WIRE> {
         Ok(Step::At(after))
     }
 
-    /// The chunk ends inside the block that began at `start`: keep what there is of it.
+    /// Keeps the block that began at `start`, as far as `end`, to go on with it there: the chunk
+    /// ends, or it is a block without data that may be an event.
     #[cold]
     fn open_block<K: Kernel>(
         &mut self,
         scanner: &Scanner<'_, K>,
         start: usize,
+        end: usize,
     ) -> Result<(), OutOfMemory> {
         let mut open = self.parser.open.take().unwrap_or_else(|| Box::new(Open::new()));
-        open.maybe_ill_formed = scanner.high_until(self.chunk.len());
-        let mut rest = &self.chunk[start..];
+        open.maybe_ill_formed = scanner.high_until(end);
+        let mut rest = &self.chunk[start..end];
         while !rest.is_empty() {
             let Some(end) = memchr::memchr2(LF, CR, rest) else {
                 open.begin_line::<WIRE>(rest)?;

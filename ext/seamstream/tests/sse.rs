@@ -3,12 +3,17 @@
 mod common;
 
 use common::{fragmentations, input, load};
-use seamstream::sse::{Block, Error, Flow, MAX_RETRY, Options, Sink, SseParser, is_done};
+use seamstream::sse::{Block, Error, Flow, MAX_RETRY, Options, Profile, Sink, SseParser, is_done};
 use serde_json::{Value, json};
 use std::convert::Infallible;
 
-const OPTIONS: Options =
-    Options { max_event_bytes: 8 << 20, skip_oversize: false, keep_wire: false, flush_torn: false };
+const OPTIONS: Options = Options {
+    max_event_bytes: 8 << 20,
+    skip_oversize: false,
+    keep_wire: false,
+    flush_torn: false,
+    profile: Profile::Whatwg,
+};
 
 /// Takes everything, decoded as the standard says.
 #[derive(Default, Debug, PartialEq, Clone)]
@@ -16,6 +21,7 @@ struct Collector {
     last_event_id: String,
     events: Vec<Value>,
     wires: Vec<Vec<u8>>,
+    offsets: Vec<u64>,
     torn: Option<Vec<u8>>,
 }
 
@@ -27,10 +33,15 @@ impl Sink<Vec<u8>> for Collector {
         Ok(())
     }
 
+    fn has_id(&self) -> bool {
+        !self.last_event_id.is_empty()
+    }
+
     fn event(&mut self, block: Block<'_, Vec<u8>>) -> Result<Flow, Infallible> {
         if let Some(wire) = &block.wire {
             self.wires.push(wire.as_slice().to_vec());
         }
+        self.offsets.push(block.offset);
         if block.torn {
             self.torn = Some(block.payload.as_slice().to_vec());
             return Ok(Flow::Continue);
@@ -156,6 +167,10 @@ impl Sink<Vec<u8>> for OneByOne {
         Ok(())
     }
 
+    fn has_id(&self) -> bool {
+        true
+    }
+
     fn event(&mut self, _: Block<'_, Vec<u8>>) -> Result<Flow, Infallible> {
         self.0 += 1;
         Ok(Flow::Stop)
@@ -173,6 +188,89 @@ fn a_sink_that_stops_leaves_the_rest_of_the_chunk() {
     assert_eq!((second, sink.0), (9, 2));
     assert_eq!(parser.feed(&bytes[20..], &mut sink), Ok(8));
     assert_eq!((parser.pending_bytes(), parser.at_boundary()), (7, false));
+}
+
+#[test]
+fn a_sink_that_stops_is_left_at_each_empty_line_that_is_an_event() {
+    let bytes = b"\r\n:c\n\r\ndata: a\n\n\n";
+    let options = Options { profile: Profile::Openai, ..OPTIONS };
+    let mut parser = SseParser::<Vec<u8>>::new(options);
+    let mut sink = OneByOne(0);
+    let mut ends = Vec::new();
+    let mut at = 0;
+    while at < bytes.len() {
+        at += parser.feed(&bytes[at..], &mut sink).expect("well-formed");
+        ends.push(at);
+    }
+    assert_eq!((ends, sink.0), (vec![2, 7, 16, 17], 4));
+}
+
+/// Offset and data, under a profile, at every cut, with and without the bytes kept.
+fn offsets_and_data(profile: Profile, bytes: &[u8]) -> Vec<(u64, String)> {
+    let options = Options { profile, flush_torn: profile.flushes_torn(), ..OPTIONS };
+    let (whole, parser, _) = decode(options, &[bytes]);
+    for keep_wire in [false, true] {
+        for chunks in fragmentations(bytes) {
+            let (got, cut, error) = decode(Options { keep_wire, ..options }, &chunks);
+            assert_eq!((&got.events, error), (&whole.events, None), "{profile:?} {chunks:?}");
+            assert_eq!((&got.offsets, got.torn), (&whole.offsets, whole.torn.clone()));
+            assert_eq!(cut.stats(), parser.stats(), "{profile:?} {chunks:?}");
+            assert_eq!(got.wires.len(), if keep_wire { got.offsets.len() } else { 0 });
+        }
+    }
+    assert_eq!(parser.stats().events, whole.events.len() as u64);
+    let data = whole.events.iter().map(|event| event["data"].as_str().expect("text").to_owned());
+    whole.offsets.into_iter().zip(data).collect()
+}
+
+#[test]
+fn blocks_without_data_are_events_as_the_profile_says() {
+    let nothing: &[u64] = &[];
+    // Where an empty event begins: under no rule, with any field, with any value.
+    for (bytes, with_field, with_value) in [
+        (&b"\n\n:c\n\n"[..], nothing, nothing),
+        (b"event: x\n\n", &[0], &[0]),
+        (b"event\n\n", &[0], nothing),
+        (b"event: x\nevent:\n\n", &[0], nothing),
+        (b"retry: 0\n\n", &[0], &[0]),
+        (b"retry: +1\nretry\nid: \0\nx: y\n\n", nothing, nothing),
+        (b"id\n\n\n", &[0], nothing),
+        (b"id: 1\n\n\n:c\n\r\nx\n\nid:\n\n\n", &[0, 16], &[0, 7, 11, 13]),
+    ] {
+        for profile in Profile::ALL {
+            let expected = match profile {
+                Profile::Httpx2 => with_field,
+                Profile::HttpxSse | Profile::Openai | Profile::Anthropic => with_value,
+                Profile::Whatwg | Profile::SseclientPy => nothing,
+            };
+            let got = offsets_and_data(profile, bytes);
+            let expected: Vec<_> = expected.iter().map(|&at| (at, String::new())).collect();
+            assert_eq!(got, expected, "{profile:?} {}", bytes.escape_ascii());
+        }
+    }
+}
+
+#[test]
+fn vectors_differ_between_profiles_in_what_has_no_data_alone() {
+    for vector in load("sse") {
+        let bytes = input(&vector);
+        let standard = decode(OPTIONS, &[&bytes]);
+        for profile in Profile::ALL {
+            let options = Options { profile, ..OPTIONS };
+            let whole = decode(options, &[&bytes]);
+            for chunks in fragmentations(&bytes) {
+                let cut = decode(options, &chunks);
+                assert_eq!(cut.0, whole.0, "{} {profile:?}", vector["name"]);
+                assert_eq!(cut.1.stats(), whole.1.stats(), "{} {profile:?}", vector["name"]);
+            }
+            let with_data = |events: &[Value]| -> Vec<Value> {
+                events.iter().filter(|event| event["data"] != "").cloned().collect()
+            };
+            assert_eq!(with_data(&whole.0.events), with_data(&standard.0.events));
+            assert_eq!(whole.0.torn, standard.0.torn);
+            assert_eq!(whole.1.stats().empty_blocks, standard.1.stats().empty_blocks);
+        }
+    }
 }
 
 #[test]

@@ -27,6 +27,7 @@ import orjson
 from seamstream.errors import JSONDecodeError, LimitExceededError, TornError
 from seamstream.limits import Limits
 from seamstream.paths import Path, compile_path, walk
+from seamstream.profiles import Profile
 from seamstream.stats import Stats
 
 from .pull import CLOSED, JSON_SPACE, OPEN, AsyncPull, Decoder, Pull, check_source
@@ -59,10 +60,11 @@ class _EventState:
         "_loads": "the decoder's parser, None for orjson",
         "_parse_error": "cache of `parse_error`; empty until it is known",
         "_text": "cache of `data`; None until it is known",
-        "event": 'Event type, `"message"` when the block named none.',
+        "event": 'Event type; when the block named none `"message"`, or None if the profile says '
+        "so.",
         "id": "Last event ID at the dispatch, from this block or an earlier one.",
         "offset": "Absolute position in the stream of the first line that is neither empty "
-        "nor a comment, in bytes.",
+        "nor a comment, in bytes; of the empty line when there is none.",
         "raw": "Payload exactly as sent: the data lines joined by LF.",
         "replaced": "How many U+FFFD decoding puts into the data, the event type and the id of "
         "this block; those that were sent do not count.",
@@ -401,6 +403,17 @@ def _split_field(buffer: bytes | bytearray, begin: int, end: int) -> tuple[bytes
 
 # --- SSEDecoder -----------------------------------------------------------------------------
 
+_Dataless = Literal["dropped", "any field", "any value"]
+# What becomes of a block without data, the default of `event`, and of `on_torn`.
+_BEHAVIOURS: dict[Profile, tuple[_Dataless, str | None, Literal["report", "flush"]]] = {
+    "whatwg": ("dropped", "message", "report"),
+    "httpx_sse": ("any value", "message", "report"),
+    "httpx2": ("any field", "message", "report"),
+    "openai": ("any value", None, "report"),
+    "anthropic": ("any value", None, "report"),
+    "sseclient_py": ("dropped", "message", "flush"),
+}
+
 
 @final
 class SSEDecoder(Decoder[Event]):
@@ -419,9 +432,16 @@ class SSEDecoder(Decoder[Event]):
         on_limit: What an event that outgrows the limit does: "error" raises
             `LimitExceededError`; "skip" drops it, through its empty line, and counts it.
         on_torn: What becomes of an event that the end of the stream cuts: "report" gives it as
-            an event with `torn=True`; "flush" takes it as if an empty line had ended it. None
-            leaves it to the profile: whatwg reports it.
-        profile: Whose behaviour to follow: "whatwg", the standard.
+            an event with `torn=True`; "flush" takes it as if an empty line had ended it. None:
+            as the profile does.
+        profile: Whose behaviour to follow where decoders differ: "whatwg", the standard, or that
+            of "httpx_sse", "httpx2", "openai", "anthropic" or "sseclient_py". It says whether a
+            block without data is an event with empty data ("httpx2": if it has an `event`, `id`
+            or `retry` field, though it be empty; "httpx_sse", "openai", "anthropic": if it has a
+            `retry` or an `event` that is not empty, or if `last_event_id` is not empty, and so at
+            every empty line from the first id on; the others: never), what `event` is when none
+            is named ("openai", "anthropic": None; the others: "message"), and what `on_torn=None`
+            means ("sseclient_py": "flush"; the others: "report"). All else is as in the standard.
         keep_wire: Keep the bytes of each block for `Event.wire`. The comments before its first
             field are then held too and count towards the limit.
         last_event_id: The last event ID to begin with.
@@ -437,6 +457,8 @@ class SSEDecoder(Decoder[Event]):
         "_at_start",
         "_closed_at_boundary",
         "_comments",
+        "_dataless",
+        "_default_event",
         "_empty_blocks",
         "_event_type_buffer",
         "_events",
@@ -473,7 +495,7 @@ class SSEDecoder(Decoder[Event]):
         limits: Limits = Limits(),  # noqa: B008 - immutable
         on_limit: Literal["error", "skip"] = "error",
         on_torn: Literal["report", "flush"] | None = None,
-        profile: Literal["whatwg"] = "whatwg",
+        profile: Profile = "whatwg",
         keep_wire: bool = False,
         last_event_id: str = "",
         loads: Loads | None = None,
@@ -483,12 +505,13 @@ class SSEDecoder(Decoder[Event]):
         check_choice("on_limit", on_limit, "error", "skip")
         if on_torn is not None:
             check_choice("on_torn", on_torn, "report", "flush")
-        check_choice("profile", profile, "whatwg")
+        check_choice("profile", profile, *_BEHAVIOURS)
         if loads is not None and not callable(loads):
             raise TypeError(f"loads must be callable or None, not {type(loads).__name__}")
         self._limit = limits.max_event_bytes
         self._skip = on_limit == "skip"
-        self._flush = on_torn == "flush"
+        self._dataless, self._default_event, torn = _BEHAVIOURS[profile]
+        self._flush = (on_torn or torn) == "flush"
         self._keep_wire: bool = _exact("keep_wire", keep_wire, bool)
         self._loads = loads
         self._reconnection_time_ms: int | None = None
@@ -537,7 +560,7 @@ class SSEDecoder(Decoder[Event]):
             self._held = bytearray()
         self._values: list[bytes | bytearray] = []  # of its data lines, while it lies in one chunk
         self._has_data = False
-        self._event_type_buffer = b""
+        self._event_type_buffer: bytes | None = None  # None: not sent in this block
         self._id_buffer: bytes | None = None  # None: not set in this block
         self._retry: int | None = None
 
@@ -737,7 +760,7 @@ class SSEDecoder(Decoder[Event]):
         return cast(
             "Event",
             _Draft(
-                "message",
+                self._default_event,
                 self._last_event_id,
                 None,
                 tail,
@@ -886,21 +909,17 @@ class SSEDecoder(Decoder[Event]):
 
     def _end_block(self, chunk: bytes, end: int, base: int) -> Event | None:
         """Dispatch the open block at the empty line whose terminator is chunk[end]."""
-        self._skipping = False
-        if self._field_start is None:
-            if self._start is not None:
-                self._clear_block()  # with keep_wire: comments that belong to no event
-            return None
-        assert self._start is not None
-
+        was_skipping, self._skipping = self._skipping, False
         replaced = 0
         if self._id_buffer is not None:
             self._last_event_id = self._id_buffer.decode("utf-8", "replace")
             replaced = count_replacements(self._id_buffer)
         if not self._has_data:
-            self._empty_blocks += 1
-            self._clear_block()
-            return None
+            if self._field_start is not None:
+                self._empty_blocks += 1
+            if was_skipping or not self._is_event_without_data():
+                self._clear_block()
+                return None
 
         wire = None
         if self._held:
@@ -911,9 +930,10 @@ class SSEDecoder(Decoder[Event]):
         else:
             raw = b"\n".join(self._values)
             if self._keep_wire:
+                begin = end if self._start is None else self._start - base
                 # By way of a view: a slice of all of the chunk would be the chunk itself.
-                wire = bytes(memoryview(chunk)[self._start - base : end + 1])
-        event_type = "message"
+                wire = bytes(memoryview(chunk)[begin : end + 1])
+        event_type = self._default_event
         if self._event_type_buffer:
             event_type = self._event_type_buffer.decode("utf-8", "replace")
             replaced += count_replacements(self._event_type_buffer)
@@ -927,12 +947,22 @@ class SSEDecoder(Decoder[Event]):
             raw,
             False,
             replaced,
-            self._field_start,
+            base + end if self._field_start is None else self._field_start,
             wire,
             self._loads,
         )
         self._clear_block()
         return cast("Event", event)
+
+    def _is_event_without_data(self) -> bool:
+        """Whether the profile makes an event of the open block, which has no data."""
+        if self._dataless == "dropped":
+            return False
+        if self._retry is not None:
+            return True
+        if self._dataless == "any field":
+            return self._event_type_buffer is not None or self._id_buffer is not None
+        return bool(self._event_type_buffer or self._last_event_id)
 
     def _held_payload(self) -> bytes:
         """Read the data lines of a block that spans chunks out of its bytes."""
