@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
 .PHONY: help run test test-rust test-python test-system lint format bench-quick bench
-.PHONY: sdist wheel pure-wheel wheel-test lock-peers clean
+.PHONY: cyref sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed 's/:.*##/\t/' | expand -t 16
@@ -25,7 +25,7 @@ test: test-rust test-python ## all tests, on both backends
 test-rust:
 	$(CARGO) test $(MANIFEST) --package seamstream --quiet
 
-test-python: $(VENV)/.peers
+test-python: $(VENV)/.peers $(VENV)/.cyref
 	$(BIN)/python -m pytest
 
 test-system: $(VENV)/.peers ## tests that drive programs which .ci/system-packages installs
@@ -51,12 +51,14 @@ bench-quick: $(VENV)/.built ## the speed budget: figures, and failure where one 
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate
 	$(BIN)/python -m benches.quick --gate
 
-bench: $(VENV)/.peers ## the peers compared: records, lists and a table in build/bench (BENCH=quick: a part)
+bench: $(VENV)/.peers $(VENV)/.cyref ## the peers compared: records, lists and a table in build/bench (BENCH=quick: a part)
 	mkdir -p build/bench
 	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-timer=time.thread_time \
 	  --benchmark-quiet --benchmark-json=build/bench/run.json --quiet -r fE
 	$(BIN)/python -m benches.node build/bench/node.json
 	$(BIN)/python -m benches.export build/bench/run.json build/bench/node.json
+
+cyref: $(VENV)/.cyref ## the reference compiled by Cython, for the benchmarks, in build/cyref
 
 sdist: $(VENV)/.tools ## a source distribution in dist/, and unpacked in build/sdist
 	rm -rf dist/*.tar.gz build/sdist && mkdir -p build/sdist
@@ -101,4 +103,8 @@ $(VENV)/.lint: $(VENV)/.built
 
 $(VENV)/.peers: $(VENV)/.built benches/peers.lock
 	$(BIN)/python -m pip install --no-deps --requirement benches/peers.lock
+	touch $@
+
+$(VENV)/.cyref: setup.py $(wildcard src/seamstream/_reference/*.p*) benches/peers.lock | $(VENV)/.peers
+	SEAMSTREAM_BUILD=cython $(BIN)/python setup.py --quiet build_ext --build-lib build/cyref
 	touch $@

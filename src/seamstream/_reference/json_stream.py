@@ -552,8 +552,6 @@ class _Framer(ABC):
     byte that only decides (the one after a bare scalar, say) to the next step.
     """
 
-    array_closed: bool | None = None
-
     def __init__(self, limits: Limits, *, skip: bool) -> None:
         self.limit = limits.max_event_bytes
         self.max_depth = min(limits.max_depth, MAX_DEPTH)
@@ -569,6 +567,7 @@ class _Framer(ABC):
         self.visible = 0  # the steps look at the bytes up to here
         self.kind: Kind = "syntax"
         self.items: list[Item] = []
+        self.array_closed: bool | None = None
         self.grammar = _Grammar(self.limit)
         self.step: Callable[[], None] = self._first
 
