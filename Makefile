@@ -11,7 +11,8 @@ SOURCES := $(shell find ext -name '*.rs' -not -path '*/target/*') $(wildcard ext
 export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
-.PHONY: help run test test-rust test-python test-system lint format bench-quick bench
+.PHONY: help run test test-rust test-python test-system lint format
+.PHONY: bench-quick bench-instructions bench-gate bench
 .PHONY: cyref sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
@@ -50,6 +51,14 @@ format: $(VENV)/.lint ## rewrite what the formatters would
 bench-quick: $(VENV)/.built ## the speed budget: figures, and failure where one is missed
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate
 	$(BIN)/python -m benches.quick --gate
+
+bench-instructions: $(VENV)/.built ## instructions of the hot paths, counted by valgrind
+	$(BIN)/python -m benches.instructions
+
+bench-gate: $(VENV)/.built ## what fails on a slower parser and on nothing else, neighbours or not
+	$(BIN)/python -m benches.instructions --gate
+	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate --noisy
+	$(BIN)/python -m benches.quick --gate --noisy
 
 bench: $(VENV)/.peers $(VENV)/.cyref ## the peers compared: records, lists and a table in build/bench (BENCH=quick: a part)
 	mkdir -p build/bench

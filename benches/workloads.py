@@ -7,6 +7,7 @@ import json
 import os
 import random
 import re
+import string
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import cache
@@ -16,6 +17,9 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 Cut = int | Literal["whole", "event"]
+Around = Literal["new", "repeats", "recorded"]
+"""What stands around the token of an event: something new before it each time; the same each time;
+or what the recorded streams of that API have, which repeat to the token and differ after it."""
 
 
 def cut_blocks(blocks: list[bytes], cut: Cut, per_chunk: int = 1) -> list[bytes]:
@@ -60,18 +64,23 @@ def _compact(value: object) -> bytes:
     return json.dumps(value, separators=(",", ":"), ensure_ascii=False).encode()
 
 
-def openai(events: int = 2000) -> Workload:
+def _letters(draw: random.Random) -> str:
+    return "".join(draw.choices(string.ascii_letters + string.digits, k=draw.randrange(2, 12)))
+
+
+def openai(events: int = 2000, around: Around = "new") -> Workload:
     """Chat completion chunks, about 290 bytes an event, ASCII."""
     draw = random.Random(7)
+    varies = around == "new"
     payloads = (
         _compact(
             {
                 "id": "chatcmpl-9xYz01234567",
                 "object": "chat.completion.chunk",
-                "created": 1_760_000_000 + number // 50,
+                "created": 1_760_000_000 + number // 50 * varies,
                 "model": "gpt-4o-2024-08-06",
                 "service_tier": "default",
-                "system_fingerprint": f"fp_{draw.getrandbits(40):010x}",
+                "system_fingerprint": f"fp_{draw.getrandbits(40) if varies else 7:010x}",
                 "choices": [
                     {
                         "index": 0,
@@ -80,6 +89,8 @@ def openai(events: int = 2000) -> Workload:
                         "finish_reason": None,
                     }
                 ],
+                # Random letters, so that sizes do not tell the words.
+                **({"obfuscation": _letters(draw)} if around == "recorded" else {}),
             }
         )
         for number in range(events)
@@ -87,7 +98,7 @@ def openai(events: int = 2000) -> Workload:
     return Workload("openai", tuple(payloads))
 
 
-def japanese(events: int = 2000) -> Workload:
+def japanese(events: int = 2000, around: Around = "recorded") -> Workload:
     """Gemini-shaped chunks with CRLF, about 350 bytes an event, a third of it Japanese text."""
     draw = random.Random(8)
 
@@ -98,8 +109,12 @@ def japanese(events: int = 2000) -> Workload:
     payloads = (
         _compact(
             {
+                **({"responseId": f"{number:08x}"} if around == "new" else {}),
                 "candidates": [{"content": {"parts": [{"text": text()}], "role": "model"}}],
-                "usageMetadata": {"promptTokenCount": 12, "totalTokenCount": 12 + number},
+                "usageMetadata": {
+                    "promptTokenCount": 12,
+                    "totalTokenCount": 12 + number * (around == "recorded"),
+                },
                 "modelVersion": "gemini-3.6-flash",
             }
         )
@@ -108,18 +123,22 @@ def japanese(events: int = 2000) -> Workload:
     return Workload("japanese", tuple(payloads), eol=b"\r\n")
 
 
-def anthropic(events: int = 2000) -> Workload:
+def anthropic(events: int = 2000, around: Around = "repeats") -> Workload:
     """Named events, about 150 bytes each."""
     draw = random.Random(9)
     payloads = (
         _compact(
             {
                 "type": "content_block_delta",
-                "index": 0,
+                "index": number if around == "new" else 0,
                 "delta": {"type": "text_delta", "text": f" {draw.choice(WORDS)}"},
             }
         )
-        for _ in range(events)
+        # White space before the last brace, so that sizes do not tell the words.
+        .removesuffix(b"}")
+        + b" " * (draw.randrange(16) if around == "recorded" else 0)
+        + b"}"
+        for number in range(events)
     )
     return Workload("anthropic", tuple(payloads), event="content_block_delta")
 

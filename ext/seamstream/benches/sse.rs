@@ -1,7 +1,8 @@
 //! The parser alone, without Python, against a scan for line ends that does nothing else, by
 //! thread CPU time.
 //!
-//! `cargo bench -p seamstream`; with `--gate` it fails below the speed budget.
+//! `cargo bench -p seamstream`; with `--gate` it fails below the speed budget, with `--noisy`
+//! besides only where neighbours on the same machine cannot be the reason.
 
 use cpu_time::ThreadTime;
 use seamstream::sse::{Block, Flow, Options, Profile, Sink, SseParser};
@@ -118,7 +119,9 @@ fn compare(first: impl Fn(), second: impl Fn()) -> (f64, f64, f64) {
 }
 
 fn main() {
-    let gate = std::env::args().any(|arg| arg == "--gate");
+    let has = |option: &str| std::env::args().any(|arg| arg == option);
+    let gate = has("--gate");
+    let allowed = if has("--noisy") { 0.5 } else { 1.0 };
     let mut out = std::io::stdout().lock();
     let mut short = Vec::new();
     writeln!(out, "workload   chunk      GB/s  ns/event  memchr2 GB/s  of memchr2")
@@ -153,11 +156,12 @@ fn main() {
                 }
             };
             // Ratios, as every machine is another: 12 GB/s was 0.55 of the scan here.
-            let limit = match work.name {
-                "openai" if size == 16384 => 0.56,
-                "big" if size == whole => 0.80,
-                _ => 0.0,
-            };
+            let limit = allowed
+                * match work.name {
+                    "openai" if size == 16384 => 0.56,
+                    "big" if size == whole => 0.80,
+                    _ => 0.0,
+                };
             let mut result = compare(parse, scan);
             for _ in 0..3 {
                 // A slower parser stays slow; a busy machine does not stay busy.
