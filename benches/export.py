@@ -61,10 +61,15 @@ def record(cell: dict[str, Any], metric: str, unit: str, **rest: Any) -> Record:
 def time_records(cells: list[dict[str, Any]]) -> list[Record]:
     """Time of each cell, and its throughput.
 
-    An engine's time is its median ratio to ours, of rounds in turns, times the median of ours in
-    its own cell: so ratios between records are those that were measured side by side.
+    An engine's time is its ratio to ours, the median of rounds in turns, times what ours took for
+    this work, the median of all the cells where it ran in turns. So what a record is of another is
+    what was measured side by side, not what the machine was at in two moments.
     """
-    ours = {place(cell): cell["median"] for cell in cells if cell["engine"] == OURS and timed(cell)}
+    beside: dict[tuple[Any, ...], list[float]] = {}
+    for cell in cells:
+        if timed(cell) and "ratios" in cell:
+            beside.setdefault(place(cell), []).append(cell["beside"])
+    ours = {where: statistics.median(times) for where, times in beside.items()}
     records = []
     for cell in cells:
         per_event = cell["facts"]["events"] is not None
@@ -75,7 +80,7 @@ def time_records(cells: list[dict[str, Any]]) -> list[Record]:
             continue
         count = cell["facts"]["events"] if per_event else cell["facts"]["bytes"]
         low, middle, high = cell["quartiles"]
-        if cell["engine"] != OURS and place(cell) in ours:
+        if "ratios" in cell:
             low, middle, high = (ratio * ours[place(cell)] for ratio in cell["ratios"])
         seconds = {"value": middle, "low": low, "high": high}
         time["rounds"] = cell["rounds"]
@@ -377,6 +382,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
         (options.out / f"{name}.json").write_text(text + "\n", "utf-8")
     (options.out / "table.md").write_text(table(exported), "utf-8")
     print(table(exported))
+    print(f"in {options.out}: records.json, bigger.json, smaller.json, table.md")
     return 0
 
 

@@ -3,13 +3,14 @@
 usage: python -m benches.peak ENGINE LEVEL PAYLOAD-BYTES CHUNK-BYTES
 
 The chunks are made as they are asked for. A small event comes first, so that what an engine sets
-up once is not counted.
+up once is not counted. After CPU_SECONDS the system ends the process.
 """
 
 from __future__ import annotations
 
 import gc
 import json
+import resource
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -17,6 +18,8 @@ from typing import Any
 
 from benches.engines import ENGINES, Outcome, compare
 from benches.workloads import big_corpus
+
+CPU_SECONDS = 10
 
 
 def resident_kib(name: str) -> int:
@@ -38,6 +41,7 @@ def lazily(size: int, chunk: int) -> Iterator[bytes]:
 def peak_kib(name: str, level: str, size: int, chunk: int) -> tuple[Outcome, int]:
     """The verdict on what came out, and the growth of the peak."""
     engine = ENGINES["sse", name]
+    resource.setrlimit(resource.RLIMIT_CPU, (CPU_SECONDS, CPU_SECONDS + 5))
     collect: Any = engine.prepare(level).collect
     small = collect([[b"data: small\n", b"\n"]])
     gc.collect()
