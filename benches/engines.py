@@ -297,6 +297,52 @@ def _() -> Callable[..., Any]:
     return cython_build().SSEDecoder
 
 
+# The drop-ins, with the standard's behaviour: by default they keep their originals' faults, which
+# the recorded streams would show as wrong.
+
+
+@engine(
+    "compat.httpx_sse",
+    kind="ours",
+    distribution="seamstream",
+    note="stands in for httpx-sse",
+    text="item.data",
+    type="item.event",
+)
+def _() -> Callable[..., Any]:
+    from seamstream.compat.httpx_sse import EventSource
+
+    return lambda chunks: EventSource(StreamResponse(chunks), profile="whatwg").iter_sse()
+
+
+@engine(
+    "compat.httpx2",
+    kind="ours",
+    distribution="seamstream",
+    note="stands in for httpx2's EventSource, its size limit off",
+    text="item.data",
+    type="item.event",
+)
+def _() -> Callable[..., Any]:
+    from seamstream.compat.httpx2 import EventSource
+
+    return lambda chunks: EventSource(StreamResponse(chunks), None, profile="whatwg")
+
+
+@engine(
+    "compat.sseclient_py",
+    kind="ours",
+    distribution="seamstream",
+    note="stands in for sseclient-py",
+    text="item.data",
+    type="item.event",
+)
+def _() -> Callable[..., Any]:
+    from seamstream.compat.sseclient_py import SSEClient
+
+    return lambda chunks: SSEClient(iter(chunks), profile="whatwg").events()
+
+
 # --- event streams: floors
 
 
@@ -320,14 +366,17 @@ def _() -> Callable[..., Any]:
 # --- event streams: peers
 
 
-class TextResponse:
-    """What httpx-sse and httpx2 ask of a response, with a C decoder for the text."""
+class StreamResponse:
+    """What httpx-sse, httpx2 and their stand-ins ask of a response; its text is decoded in C."""
 
     headers = {"content-type": "text/event-stream"}  # noqa: RUF012 (as in the original)
     request = None
 
     def __init__(self, chunks: Chunks) -> None:
         self.chunks = chunks
+
+    def iter_bytes(self) -> Iterator[bytes]:
+        return iter(self.chunks)
 
     def iter_text(self) -> Iterator[str]:
         return codecs.iterdecode(self.chunks, "utf-8", "replace")
@@ -353,7 +402,7 @@ def _() -> Callable[..., Any]:
 def _() -> Callable[..., Any]:
     import httpx_sse
 
-    return lambda chunks: httpx_sse.EventSource(TextResponse(chunks)).iter_sse()
+    return lambda chunks: httpx_sse.EventSource(StreamResponse(chunks)).iter_sse()
 
 
 @engine(
@@ -366,7 +415,7 @@ def _() -> Callable[..., Any]:
 def _() -> Callable[..., Any]:
     import httpx2
 
-    return lambda chunks: httpx2.EventSource(TextResponse(chunks), max_event_size=None)
+    return lambda chunks: httpx2.EventSource(StreamResponse(chunks), max_event_size=None)
 
 
 @engine(
