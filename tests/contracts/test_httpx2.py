@@ -89,15 +89,27 @@ def test_all_names_are_those_of_the_original() -> None:
 
 
 def test_events_and_errors_are_the_originals() -> None:
-    assert ours.ServerSentEvent is original.ServerSentEvent
+    assert issubclass(ours.ServerSentEvent, original.ServerSentEvent)
     assert ours.SSEError is original.SSEError
     assert issubclass(ours.EventSource, original.EventSource)
 
 
-def test_source_takes_what_that_of_the_original_takes() -> None:
-    def parameters(call: Any) -> dict[str, tuple[Any, Any]]:
-        return {p.name: (p.kind, p.default) for p in inspect.signature(call).parameters.values()}
+def parameters(call: Any) -> dict[str, tuple[Any, Any]]:
+    return {p.name: (p.kind, p.default) for p in inspect.signature(call).parameters.values()}
 
+
+def test_event_takes_what_that_of_the_original_takes() -> None:
+    found, expected = parameters(ours.ServerSentEvent), parameters(original.ServerSentEvent)
+    assert found == expected
+    assert [*found] == [*expected]
+    described = [
+        [(f.name, f.default, f.init, f.compare) for f in dataclasses.fields(cls)]
+        for cls in (ours.ServerSentEvent, original.ServerSentEvent)
+    ]
+    assert described[0] == described[1]
+
+
+def test_source_takes_what_that_of_the_original_takes() -> None:
     found, expected = parameters(ours.EventSource), parameters(original.EventSource)
     assert found.pop("profile") == (inspect.Parameter.KEYWORD_ONLY, "httpx2")
     assert found == expected
@@ -136,25 +148,48 @@ def test_event_is_what_the_constructor_makes(library: Any) -> None:
     for take in (read, aread):
         events = take(library, [body])
         made = [
-            original.ServerSentEvent("ping", "é", "7", 3),
-            original.ServerSentEvent(data="x", id="7"),
+            library.ServerSentEvent("ping", "é", "7", 3),
+            library.ServerSentEvent(data="x", id="7"),
         ]
         assert events == made
-        assert [type(event) for event in events] == [original.ServerSentEvent] * 2
-        assert list(map(hash, events)) == list(map(hash, made))
-        assert list(map(repr, events)) == list(map(repr, made))
-        assert list(map(vars, events)) == list(map(vars, made))
-        assert list(map(dataclasses.asdict, events)) == list(map(dataclasses.asdict, made))
+        for show in (type, hash, repr, vars, dataclasses.asdict, dataclasses.astuple):
+            assert [show(event) for event in events] == [show(event) for event in made]
         assert dataclasses.replace(events[0], data="y").data == "y"
+        assert type(dataclasses.replace(events[0])) is library.ServerSentEvent
         for each in (pickle.loads(pickle.dumps(events[0])), copy.deepcopy(events[0])):
+            assert type(each) is library.ServerSentEvent
             assert each == made[0]
-        with pytest.raises(dataclasses.FrozenInstanceError):
-            events[0].data = "y"
+        for event in (events[0], made[0]):
+            for name in ("data", "note"):
+                with pytest.raises(dataclasses.FrozenInstanceError):
+                    setattr(event, name, "y")
+                with pytest.raises(dataclasses.FrozenInstanceError):
+                    delattr(event, name)
         match events[1]:
             case original.ServerSentEvent("message", "x", "7", None):
                 pass
             case _:
                 pytest.fail("does not match its fields")
+
+
+def test_event_has_defaults(library: Any) -> None:
+    event = library.ServerSentEvent()
+    assert fields([event]) == [("message", "", "", None)]
+    assert repr(event) == "ServerSentEvent(event='message', data='', id='', retry=None)"
+
+
+def test_event_of_ours_and_of_the_original_are_equal_both_ways() -> None:
+    arguments = [("a", "b", "c", 1), ("a", "b", "c", 2), ("message", "", "", None)]
+    mine = [ours.ServerSentEvent(*each) for each in arguments]
+    theirs = [original.ServerSentEvent(*each) for each in arguments]
+    assert mine == theirs
+    assert theirs == mine
+    assert list(map(hash, mine)) == list(map(hash, theirs))
+    assert list(map(repr, mine)) == list(map(repr, theirs))
+    for one, other in ((mine, theirs), (theirs, mine), (mine, mine)):
+        assert one[0] != other[1]
+        assert one[0] != arguments[0]
+    assert len({*mine, *theirs}) == 3
 
 
 def test_event_json_is_that_of_json(library: Any) -> None:
@@ -165,6 +200,11 @@ def test_event_json_is_that_of_json(library: Any) -> None:
     (event,) = read(library, [b"data: [DONE]\n\n"])
     with pytest.raises(json.JSONDecodeError, match="Expecting value"):
         event.json()
+    assert library.ServerSentEvent(data='"\\ud800"').json() == "\ud800"
+    with pytest.raises(json.JSONDecodeError):
+        library.ServerSentEvent(data="\ud800").json()
+    with pytest.raises(TypeError):
+        library.ServerSentEvent(data=None).json()
 
 
 def test_event_is_made_by_its_constructor_where_it_cannot_be_made_faster(

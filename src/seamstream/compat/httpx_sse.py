@@ -17,6 +17,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, cast
 
 from seamstream import Event, Limits, Stats
 
+from . import _exact_json
 from ._extras import missing_extra
 from ._reading import LIMITS, Reader
 
@@ -111,7 +112,10 @@ class ServerSentEvent:
         Raises:
             json.JSONDecodeError: It is not JSON.
         """
-        return json.loads(self.data)
+        fields = self._fields
+        if isinstance(fields, _Fields):
+            return json.loads(fields.data)
+        return _exact_json.loads(fields)
 
     def __repr__(self) -> str:
         shown = [f"event={self.event!r}"]
