@@ -29,7 +29,7 @@ test-rust:
 test-python: $(VENV)/.peers $(VENV)/.cyref
 	$(BIN)/python -m pytest
 
-test-system: $(VENV)/.peers ## tests that drive programs which .ci/system-packages installs
+test-system: $(VENV)/.system $(VENV)/.peers ## tests that drive programs which .ci/system-packages installs
 	$(BIN)/python -m pytest tests/system
 
 lint: $(VENV)/.lint $(VENV)/.peers ## formatting, linters and types, in Python and Rust
@@ -60,12 +60,13 @@ bench-gate: $(VENV)/.built ## what fails on a slower parser and on nothing else,
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate --noisy
 	$(BIN)/python -m benches.quick --gate --noisy
 
-bench: $(VENV)/.peers $(VENV)/.cyref ## the peers compared: records, lists and a table in build/bench (BENCH=quick: a part)
+bench: $(VENV)/.peers $(VENV)/.cyref ## the peers compared: records, a table and a page in build/bench (BENCH=quick: a part)
 	mkdir -p build/bench
 	$(BIN)/python -m pytest benches --benchmark-enable --benchmark-timer=time.thread_time \
 	  --benchmark-quiet --benchmark-json=build/bench/run.json --quiet -r fE
 	$(BIN)/python -m benches.node build/bench/node.json
 	$(BIN)/python -m benches.export build/bench/run.json build/bench/node.json
+	$(BIN)/python -m benches.dashboard build/bench/records.json build/bench/index.html
 
 cyref: $(VENV)/.cyref ## the reference compiled by Cython, for the benchmarks, in build/cyref
 
@@ -108,6 +109,10 @@ $(VENV)/.built: $(VENV)/.tools $(SOURCES)
 
 $(VENV)/.lint: $(VENV)/.built
 	$(MATURIN) develop --release --quiet --extras test,lint
+	touch $@
+
+$(VENV)/.system: $(VENV)/.built
+	$(MATURIN) develop --release --quiet --extras test,system
 	touch $@
 
 $(VENV)/.peers: $(VENV)/.built benches/peers.lock
