@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
     from seamstream.profiles import Profile
 
-__all__ = ["LIMITS", "Reader"]
+__all__ = ["LIMITS", "Reader", "log_torn"]
 
 # Where the original has no limit. Images come in single events.
 LIMITS = Limits(max_event_bytes=256 << 20)
@@ -25,6 +25,15 @@ LIMITS = Limits(max_event_bytes=256 << 20)
 logger = logging.getLogger("seamstream.compat")
 # A program that has not set up logging sees nothing, as with the originals.
 logger.addHandler(logging.NullHandler())
+
+
+def log_torn(event: Event) -> None:
+    """Report an event that the end of the stream cut, without its text."""
+    logger.warning(
+        "the stream ended inside an event: the %d bytes from byte %d on give none",
+        len(event.raw),
+        event.offset,
+    )
 
 
 class Reader:
@@ -104,10 +113,6 @@ class Reader:
         events = self._decoder.close()
         if events and events[0].torn:
             self.torn = events[0]
-            logger.warning(
-                "the stream ended inside an event: the %d bytes from byte %d on give none",
-                len(events[0].raw),
-                events[0].offset,
-            )
+            log_torn(events[0])
             return ()
         return events
