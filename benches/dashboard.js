@@ -10,6 +10,8 @@
   const LEVELS = {
     text: "payloads as text", json: "parsed as JSON", get: "one value out of the JSON", validate: "validated",
   };
+  const levelName = (level) => (state.group === "utf8" ? "decoded to text" : LEVELS[level]);
+  const capital = (text) => text.slice(0, 1).toUpperCase() + text.slice(1);
   const WORDS = { wrong: "wrong output", lost: "lost events", error: "raises an error", unsupported: "not supported" };
   const RANK = ["wrong", "lost", "error"];
   const unique = (values) => [...new Set(values)];
@@ -34,7 +36,7 @@
       value /= step;
       names.shift();
     }
-    return `${digits(value)} ${names[0]}${long && per ? `/${per}` : ""}`.trim();
+    return `${digits(value)} ${names[0]}${per && (long || per === "s") ? `/${per}` : ""}`.trim();
   }
   const times = (ratio) => `${ratio >= 9.5 ? ratio.toFixed(0) : ratio >= 2 ? ratio.toFixed(1) : ratio.toFixed(2)}×`;
   const chunkName = (chunk) =>
@@ -183,7 +185,7 @@
       : `${title}, ${subtitle}: no engine gave the right output.`;
     const made = panel(key, title, subtitle, label, rows.length * 25 + 42);
     const unable = records.filter((r) => r.verdict === "unsupported").map((r) => r.engine);
-    if (unable.length) made.foot.append(element("p", { class: "note" }, `${WORDS.unsupported[0].toUpperCase()}${WORDS.unsupported.slice(1)}: ${unable.join(", ")}`));
+    if (unable.length) made.foot.append(element("p", { class: "note" }, `${capital(WORDS.unsupported)}: ${unable.join(", ")}`));
     const log = state.scale === "log";
     const most = Math.max(...right.map((r) => r.value), 1e-9);
     const least = Math.min(...right.filter((r) => r.value > 0).map((r) => r.value), most);
@@ -281,7 +283,7 @@
     const records = selected().filter((r) => r.chunk === state.chunk);
     const workloads = unique(records.map((r) => r.workload));
     $("bars-explain").textContent = records.length
-      ? `${LEVELS[state.level][0].toUpperCase()}${LEVELS[state.level].slice(1)}, chunks: ${chunkName(state.chunk)}. Factors are against ${PRIMARY}.`
+      ? `${capital(levelName(state.level))}, chunks: ${chunkName(state.chunk)}. Factors are against ${PRIMARY}.`
       : "";
     show($("bars"), workloads.map((w) => {
       const own = records.filter((r) => r.workload === w);
@@ -308,7 +310,7 @@
     const made = unique(records.map((r) => r.workload))
       .map((w) => [w, records.filter((r) => r.workload === w)])
       .filter(([, own]) => unique(own.filter((r) => r.verdict === "ok").map((r) => r.chunk)).length > 1)
-      .map(([w, own]) => curves(`curves ${state.group} ${w}`, w, LEVELS[state.level], own, chunkBytes, own[0].unit, "bytes in a chunk"));
+      .map(([w, own]) => curves(`curves ${state.group} ${w}`, w, levelName(state.level), own, chunkBytes, own[0].unit, "bytes in a chunk"));
     show($("curves"), made, "No workload here was cut in more than one way.");
   }
   function drawGrowth() {
@@ -347,7 +349,7 @@
     const focused = document.activeElement?.dataset?.name;
     const parent = document.activeElement?.parentElement?.id;
     $("group").replaceChildren(...groups.map((g) => element("button", { type: "button", "aria-pressed": String(g === state.group), "data-name": g, on: () => choose("group", g) }, GROUPS[g])));
-    options($("level"), levels, (l) => LEVELS[l], state.level);
+    options($("level"), levels, levelName, state.level);
     options($("chunk"), chunks, chunkName, state.chunk);
     $("measure").value = state.measure;
     $("scale").value = state.scale;
@@ -404,7 +406,7 @@
   function paint(theme) {
     document.documentElement.dataset.theme = theme;
     const next = theme === "dark" ? "light" : "dark";
-    $("theme").textContent = next[0].toUpperCase() + next.slice(1);
+    $("theme").textContent = capital(next);
     $("theme").setAttribute("aria-label", `Change to ${next} colours`);
   }
   $("theme").addEventListener("click", () => {

@@ -64,6 +64,11 @@ def made_up_run() -> dict[str, Any]:
             verdict = VERDICTS[workload]
             lacking = {"verdict": verdict, "detail": "event 3 of 1000"}
             records.append(record("mole", "cpu_time", None, **where, **lacking))
+    for engine, value in (("seamstream", 6000.0), ("hare", 300.0)):
+        where = {"unit": "MB/s", "better": "higher"}
+        records.append(record(engine, "throughput", value, **where))
+    where = {"group": "utf8", "unit": "ns/byte", "events": None}
+    records.append(record("seamstream", "cpu_time", 0.5, **where))
     for engine, value in (("seamstream", 900.0), ("hare", 600.0), ("floor", 500.0)):
         where = {"group": "json", "level": "json", "workload": "values"}
         records.append(record(engine, "cpu_time", value, **where))

@@ -15,7 +15,7 @@ from typing import Any
 
 import pytest
 
-from benches import export, suite
+from benches import dashboard, export, suite
 from benches.engines import (
     DECODE,
     ENGINES,
@@ -438,6 +438,7 @@ def test_run_becomes_records(tmp_path: Path) -> None:
     assert " passed" in shown
     table = run("benches.export", json_file, "--out", tmp_path / "out")
     exported = json.loads((tmp_path / "out" / "records.json").read_text("utf-8"))
+    assert dashboard.read_records(tmp_path / "out" / "records.json") == exported
     assert exported["schema"] == "seamstream-bench/1"
     assert exported["host"]["build_profile"] == "release"
     assert set(exported["engines"]) >= {OURS, "httpx-sse", "google-genai"}

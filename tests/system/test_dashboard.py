@@ -181,6 +181,18 @@ def point_at(page: Page, selector: str) -> None:
     page.mouse.move(box["x"] + box["width"] / 2, box["y"] + box["height"] / 2)
 
 
+def test_throughput_is_shown_instead_of_time(open_page: Open) -> None:
+    page = open_page()
+    page.locator("#measure").select_option("throughput")
+    texts = page.locator("#bars .bartext").all_text_contents()
+    assert texts == ["6,000 MB/s", "300 MB/s  20×"]  # the better first
+    page.get_by_role("button", name="UTF-8").click()
+    assert "These records have no such figures" in page.locator("#bars").inner_text()
+    page.locator("#measure").select_option("cpu_time")
+    assert page.locator("#bars .bartext").all_text_contents() == ["0.50 ns"]
+    assert "Decoded to text" in page.locator("#bars-explain").inner_text()
+
+
 def test_figures_are_also_a_table(open_page: Open) -> None:
     page = open_page()
     page.locator("details.table summary").click()
