@@ -9,10 +9,11 @@ import pytest
 
 from benches import suite
 from benches.engines import ENGINES
+from seamstream import _core
 
 
 def pytest_sessionstart() -> None:
-    suite.refuse_debug_build()
+    suite.refuse_debug_build(_core.build_profile)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -88,7 +88,7 @@ class Engine:
     """Where its version is found; None for what is not a distribution."""
     note: str
     load: Callable[..., Callable[..., Any]]
-    """Import it; called with the corpus or the framing when `wants` says so."""
+    """Import it and give what takes the chunks; for JSON it is called with the framing."""
     loop: str
     reads: dict[str, str]
     type: str | None

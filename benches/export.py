@@ -1,9 +1,10 @@
 """Turn what the suites measured into records that any dashboard can take.
 
-usage: python -m benches.export RUN.json [NODE.json] --out build/bench
+usage: python -m benches.export RUN.json [NODE.json] [--out build/bench] [--record]
 
 Writes records.json, the two lists that github-action-benchmark reads (bigger.json, smaller.json),
-and table.md. A cell whose output was not right has a verdict and no figure.
+and table.md. A cell whose output was not right has a verdict and no figure. With --record the run
+is also kept in benches/record, a line for each record and only what cannot be derived.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ import json
 import math
 import os
 import platform
+import re
 import statistics
 import subprocess
 import sys
@@ -307,6 +309,40 @@ def lists(
     return bigger, smaller
 
 
+# --- what is kept of a run
+
+KEPT = ("group", "engine", "workload", "chunk", "level", "metric", "size_bytes")
+KEPT += ("value", "low", "high", "rounds", "verdict", "detail")
+
+
+def kept(exported: dict[str, Any]) -> str:
+    """Records as rows: no throughput, which follows from time, and nothing that is not offered."""
+    head = {name: exported[name] for name in ("schema", "created", "commit", "version", "host")}
+    rows = [
+        json.dumps([found[name] for name in KEPT], ensure_ascii=False, separators=(",", ":"))
+        for found in exported["records"]
+        if found["metric"] != "throughput" and found["verdict"] != "unsupported"
+    ]
+    corpora = {
+        f"{found['workload']}, {found['bytes']} bytes": found["corpus_sha256"]
+        for found in exported["records"]
+    }
+    parts = [
+        *(f"{json.dumps(name)}: {json.dumps(value)}" for name, value in head.items()),
+        f'"engines": {json.dumps(exported["engines"], indent=1, ensure_ascii=False)}',
+        f'"corpora": {json.dumps(corpora, indent=1)}',
+        f'"fields": {json.dumps(KEPT)}',
+        '"records": [\n' + ",\n".join(rows) + "\n]",
+    ]
+    return "{" + ",\n".join(parts) + "}\n"
+
+
+def name_of_record(exported: dict[str, Any]) -> str:
+    """The date and the processor: 2026-11-30-amd-epyc."""
+    processor = re.sub(r"[^a-z0-9]+", "-", exported["host"]["cpu"].lower()).strip("-")
+    return f"{exported['created'][:10]}-{processor}.json"
+
+
 # --- the table
 
 COLUMNS: dict[str, tuple[str, str, str, str, str]] = {
@@ -369,6 +405,7 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("run", type=Path, help="what pytest --benchmark-json wrote")
     parser.add_argument("node", type=Path, nargs="?", help="what benches.node wrote")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
+    parser.add_argument("--record", action="store_true", help="keep the run in benches/record")
     options = parser.parse_args(None if arguments is None else list(arguments))
     run = json.loads(options.run.read_text("utf-8"))
     node = None
@@ -381,6 +418,10 @@ def main(arguments: Iterable[str] | None = None) -> int:
         text = json.dumps(content, indent=1, ensure_ascii=False)
         (options.out / f"{name}.json").write_text(text + "\n", "utf-8")
     (options.out / "table.md").write_text(table(exported), "utf-8")
+    if options.record:
+        record_file = ROOT / "benches" / "record" / name_of_record(exported)
+        record_file.parent.mkdir(exist_ok=True)
+        record_file.write_text(kept(exported), "utf-8")
     print(table(exported))
     print(f"in {options.out}: records.json, bigger.json, smaller.json, table.md")
     return 0

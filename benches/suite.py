@@ -141,13 +141,11 @@ def measure(
     return None
 
 
-def refuse_debug_build() -> None:
+def refuse_debug_build(build_profile: str) -> None:
     """Allow only a release build of the compiled module: no figure of another means anything.
 
     Raises:
         pytest.UsageError: It is not one.
     """
-    from seamstream import _core  # noqa: PLC0415 (only where something is measured)
-
-    if _core.build_profile != "release":
-        raise pytest.UsageError(f"seamstream is a {_core.build_profile} build: not measured")
+    if build_profile != "release":
+        raise pytest.UsageError(f"seamstream is a {build_profile} build: not measured")

@@ -405,6 +405,37 @@ def test_other_runtime_that_is_absent_is_said_to_be(tmp_path: Path) -> None:
     assert entry["note"].endswith("(absent: npm is not there)")
 
 
+def test_kept_run_has_each_figure_and_what_was_not_right() -> None:
+    cells = [
+        timed(OURS, 50e-6, 1.0),
+        cell("anthropic", verdict="lost", detail="2 of 3"),
+        cell("mistralai", verdict="unsupported"),
+    ]
+    exported = {
+        "schema": export.SCHEMA,
+        "created": "2026-11-30T04:00:00+00:00",
+        "commit": "c0ffee",
+        "version": "0.1.0",
+        "host": {"cpu": "AMD EPYC (Milan)"},
+        "engines": {OURS: {"version": "0.1.0"}},
+        "records": export.time_records(cells),
+    }
+    found = json.loads(export.kept(exported))
+    assert found["records"] == [
+        ["sse", OURS, "openai", "16384", "text", "cpu_time", None, 50, 45, 60, 7, "ok", ""],
+        ["sse", "anthropic", "openai", "16384", "text", "cpu_time", *[None] * 5, "lost", "2 of 3"],
+    ]
+    assert found["corpora"] == {"openai, 300000 bytes": "0" * 64}
+    assert found["host"] == {"cpu": "AMD EPYC (Milan)"}
+    assert export.name_of_record(exported) == "2026-11-30-amd-epyc-milan.json"
+
+
+def test_debug_build_is_refused() -> None:
+    suite.refuse_debug_build("release")
+    with pytest.raises(pytest.UsageError, match="debug build"):
+        suite.refuse_debug_build("debug")
+
+
 # --- the runners
 
 
