@@ -396,7 +396,7 @@ def shown(cells: dict[tuple[str, str], Record], title: str, name: str) -> str:
     if ours is None or not ours["value"]:
         return f"{found['value']:,.0f}"
     ratio = found["value"] / ours["value"]
-    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}"
+    times = f"{ratio:,.0f}" if ratio >= 10 else f"{ratio:.1f}" if ratio >= 0.1 else f"{ratio:.2f}"
     return f"{found['value']:,.0f} ({times} ×)"
 
 
