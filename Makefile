@@ -12,7 +12,7 @@ export PIP_DISABLE_PIP_VERSION_CHECK := 1
 export PIP_QUIET := 1
 
 .PHONY: help run test test-rust test-python test-system lint format
-.PHONY: bench-quick bench-instructions bench-gate bench
+.PHONY: bench-quick bench-instructions bench-gate bench-compare bench
 .PHONY: cyref sdist wheel pure-wheel wheel-test lock-peers clean
 
 help: ## this list
@@ -59,6 +59,9 @@ bench-gate: $(VENV)/.built ## what fails on a slower parser and on nothing else,
 	$(BIN)/python -m benches.instructions --gate
 	$(CARGO) bench $(MANIFEST) --package seamstream --bench sse -- --gate --noisy
 	$(BIN)/python -m benches.quick --gate --noisy
+
+bench-compare: $(VENV)/.built ## the revision BASE beside what is here, by instructions and by time
+	$(BIN)/python -m benches.compare $(BASE)
 
 bench: $(VENV)/.peers $(VENV)/.cyref ## the peers compared: records, a table and a page in build/bench (BENCH=quick: a part)
 	mkdir -p build/bench
