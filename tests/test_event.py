@@ -491,3 +491,25 @@ def test_event_outlives_its_decoder_and_its_chunk(implementation: Implementation
     gc.collect()
     assert event.data == "漢x"
     assert event.value == "漢x".encode()[::-1]
+
+
+WIDEST = ["", "\x7f", "\x80", "é", "ÿ", "Ā", "\u07ff", "\u0800", "時", "\ud7ff", "\ue000"]
+WIDEST += ["\ufffd", "\uffff", "\U00010000", "🚀", "\U0010ffff"]
+
+
+@pytest.mark.parametrize("widest", WIDEST)
+@pytest.mark.parametrize("around", ["", "x", "plain text of some length, ", "öö", "時計の針"])
+def test_data_is_the_text_however_wide(
+    implementation: Implementation, widest: str, around: str
+) -> None:
+    text = f"{around}{widest}{around}"
+    (event,) = implementation.SSEDecoder().feed(f"data: {text}\n\n".encode())
+    # A `str` that is wider than it has to be equals no other.
+    for found in (event.data, implementation.Event(data=text.encode()).data):
+        assert found == text
+        assert hash(found) == hash(text)
+    json = f'{{"a":"{text}"}}'
+    (event,) = implementation.SSEDecoder().feed(f"data: {json}\n\n".encode())
+    for found in (event.get("a"), implementation.Event(data=json).get("a")):
+        assert found == text
+        assert hash(found) == hash(text)

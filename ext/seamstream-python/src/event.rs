@@ -548,7 +548,9 @@ unsafe extern "C" fn get(
         if event.get().torn || !loads_of(context).is_null() {
             return get::walk(|| event.value_of_json(), path, default);
         }
-        get::get(event.text(), memos_of(context), path, default)
+        // What a decoder has made it has looked at, if it counted nothing there.
+        let is_utf8 = !context.is_null() && event.get().replaced == 0;
+        get::get(event.text(), is_utf8, memos_of(context), path, default)
     })
 }
 

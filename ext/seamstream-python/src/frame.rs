@@ -269,7 +269,7 @@ unsafe extern "C" fn get(
         if !frame.is_value() || !loads_of(context).is_null() {
             return get::walk(|| frame.value_of_json(), path, default);
         }
-        get::get(frame.text(), memos_of(context), path, default)
+        get::get(frame.text(), false, memos_of(context), path, default)
     })
 }
 

@@ -4,7 +4,7 @@
 //! are compiled by `seamstream.paths`, and kept by identity: a literal is one object.
 
 use crate::errors;
-use crate::raw::{Object, Raised, Strong, guard_py, held, new_bytes, new_text};
+use crate::raw::{Object, Raised, Strong, guard_py, held, new_ascii, new_bytes, new_utf8};
 use crate::value::Text;
 use pyo3::exceptions::PyTypeError;
 use pyo3::ffi;
@@ -31,12 +31,15 @@ impl Memos {
     #[inline(always)]
     fn find<'a>(
         &self,
-        text: &'a [u8],
+        text: Payload<'a>,
         path: Object,
     ) -> Option<Result<Option<Found<'a>>, Malformed>> {
         let mut memos = self.0.take()?;
         let memo = memos.iter_mut().find(|(known, _)| known.as_ptr() == path);
-        let found = memo.map(|(_, memo)| memo.find(text));
+        let found = memo.map(|(_, memo)| match text {
+            Payload::Any(bytes) => memo.find(bytes),
+            Payload::Utf8(bytes) => memo.find_in_utf8(bytes),
+        });
         self.0.set(Some(memos));
         found
     }
@@ -56,6 +59,13 @@ impl Memos {
         drop(self.0.replace(Some(memos)));
         drop(dropped);
     }
+}
+
+/// A payload, and whether it has been found to be well-formed UTF-8.
+#[derive(Clone, Copy)]
+enum Payload<'a> {
+    Any(&'a [u8]),
+    Utf8(&'a [u8]),
 }
 
 /// Compiled paths, oldest first. With the GIL, which keeps all others out.
@@ -130,18 +140,20 @@ fn functions(py: Python<'_>) -> PyResult<&'static (Py<PyAny>, Py<PyAny>)> {
     })
 }
 
-/// The value at `path`, or `default`.
+/// The value at `path`, or `default`. `is_utf8`: the payload is known to be well-formed.
 ///
 /// # Safety
 /// `path` and `default` are live objects, and stay so.
 #[inline(always)]
 pub(crate) unsafe fn get(
     text: Text,
+    is_utf8: bool,
     memos: Option<&Memos>,
     path: Object,
     default: Object,
 ) -> Result<Strong, Raised> {
-    let found = match memos.and_then(|memos| memos.find(text.raw(), path)) {
+    let payload = if is_utf8 { Payload::Utf8(text.raw()) } else { Payload::Any(text.raw()) };
+    let found = match memos.and_then(|memos| memos.find(payload, path)) {
         Some(found) => found,
         None => {
             let compiled = compiled(path)?;
@@ -155,7 +167,8 @@ pub(crate) unsafe fn get(
         }
     };
     match found {
-        Ok(Some(Found::Ascii(content) | Found::Text(content))) => new_text(content),
+        Ok(Some(Found::Ascii(content))) => new_ascii(content),
+        Ok(Some(Found::Text(content))) => new_utf8(content),
         Ok(Some(Found::Json(json))) => {
             let json = new_bytes(json)?;
             // SAFETY: exact `bytes`, held meanwhile; no other parser.

@@ -136,7 +136,7 @@ pub struct Malformed {
 /// assert_eq!(find(&text[..36], &path).unwrap_err().offset, 36);
 /// ```
 pub fn find<'a>(text: &'a [u8], path: &Path) -> Result<Option<Found<'a>>, Malformed> {
-    Ok(check(text, path, Start::default(), None)?.found(text))
+    Ok(check(text, path, Start::default(), None, false)?.found(text))
 }
 
 /// A path, and what stood around its value in the last text that had one.
@@ -176,6 +176,24 @@ impl Memo {
     /// [`Malformed`], as of [`find`].
     #[inline]
     pub fn find<'a>(&mut self, text: &'a [u8]) -> Result<Option<Found<'a>>, Malformed> {
+        self.find_in(text, false)
+    }
+
+    /// As [`find`](Self::find), in a text that has been found to be well-formed UTF-8.
+    ///
+    /// # Errors
+    /// [`Malformed`], as of [`find`].
+    #[inline]
+    pub fn find_in_utf8<'a>(&mut self, text: &'a [u8]) -> Result<Option<Found<'a>>, Malformed> {
+        self.find_in(text, true)
+    }
+
+    #[inline(always)]
+    fn find_in<'a>(
+        &mut self,
+        text: &'a [u8],
+        is_utf8: bool,
+    ) -> Result<Option<Found<'a>>, Malformed> {
         let (prefix, tail) = self.remembered.split_at(self.prefix_len);
         let begin = self.prefix_len;
         let tail = self.has_tail.then_some((tail, self.levels));
@@ -190,12 +208,12 @@ impl Memo {
             }
             let depth = self.path.segments.len();
             let start = Start { pos: begin, depth, levels: self.levels };
-            checked = check(text, &self.path, start, tail).ok();
+            checked = check(text, &self.path, start, tail, is_utf8).ok();
         }
         let from_prefix = checked.is_some();
         let checked = match checked {
             Some(checked) => checked,
-            None => check(text, &self.path, Start::default(), tail)?,
+            None => check(text, &self.path, Start::default(), tail, is_utf8)?,
         };
         if checked.is_found() {
             let fits_prefix = from_prefix && checked.span.start == begin;
@@ -245,14 +263,22 @@ fn short_string(text: &[u8], begin: usize) -> Option<usize> {
     }
     let mut pos = begin + 1;
     for _ in 0..3 {
-        let word = u64::from_le_bytes(*text.get(pos..)?.first_chunk()?);
+        let rest = text.get(pos..)?;
+        let word = if let Some(word) = rest.first_chunk() {
+            u64::from_le_bytes(*word)
+        } else {
+            // The last eight bytes, with those before `pos` shifted out and zeros, which are
+            // control characters, shifted in. The text does not end in a string.
+            let word = u64::from_le_bytes(*text.last_chunk()?);
+            word.checked_shr(u32::try_from(8 - rest.len()).ok()? * 8)?
+        };
         // The lowest top bit set is at the first byte that is zero: a borrow goes upwards only.
         let zero = |v: u64| v.wrapping_sub(LOW) & !v & HIGH;
         let control = word.wrapping_sub(LOW * 0x20) & !word & HIGH;
         let special = zero(word ^ (LOW * 0x22)) | zero(word ^ (LOW * 0x5c)) | control | word & HIGH;
         if special != 0 {
             pos += (special.trailing_zeros() / 8) as usize;
-            return (text[pos] == b'"').then_some(pos + 1);
+            return (text.get(pos) == Some(&b'"')).then_some(pos + 1);
         }
         pos += 8;
     }
@@ -311,12 +337,13 @@ fn check(
     path: &Path,
     start: Start,
     tail: Option<(&[u8], u64)>,
+    is_utf8: bool,
 ) -> Result<Checked, Malformed> {
     let checked = match walk(text, path, start, tail) {
         Ok(checked) => checked,
         Err(offset) => return Err(malformed(text, offset)),
     };
-    if checked.has_high {
+    if checked.has_high && !is_utf8 {
         let end = if checked.by_tail { checked.span.end } else { text.len() };
         if simdutf8::basic::from_utf8(&text[start.pos..end]).is_err() {
             return Err(malformed(text, 0));
@@ -754,6 +781,10 @@ mod tests {
             }
         }
         assert!(found > 1000, "{found}");
+        assert_eq!(short_string(b"{\"a\":\"b\"}", 5), Some(8));
+        assert_eq!(short_string(b"{\"a\":\"bcd", 5), None);
+        assert_eq!(short_string(b"{\"a\":\"", 5), None);
+        assert_eq!(short_string(b"\"a\"}", 0), None, "too short for a word");
         assert_eq!(short_string(plain, 1), None);
         assert_eq!(short_string(plain, 99), None);
     }

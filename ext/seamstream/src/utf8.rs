@@ -17,6 +17,80 @@ pub fn count_replaced(bytes: &[u8]) -> u64 {
     bytes.utf8_chunks().map(|chunk| u64::from(!chunk.invalid().is_empty())).sum()
 }
 
+/// What a text takes in memory where all its characters are as wide as the widest.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Shape {
+    /// How many characters it has.
+    pub characters: usize,
+    /// The largest of the four widths below that some character needs.
+    pub width: Width,
+}
+
+/// The range that all characters of a text are in.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Width {
+    /// Up to U+007F.
+    Ascii,
+    /// Up to U+00FF.
+    Latin1,
+    /// Up to U+FFFF.
+    Two,
+    /// All of Unicode.
+    Four,
+}
+
+/// The shape of well-formed UTF-8, or `None` if `bytes` are not.
+#[must_use]
+pub fn shape(bytes: &[u8]) -> Option<Shape> {
+    if bytes.is_ascii() {
+        return Some(Shape { characters: bytes.len(), width: Width::Ascii });
+    }
+    simdutf8::basic::from_utf8(bytes).ok()?;
+    Some(shape_of_utf8(bytes))
+}
+
+/// The shape of what is well-formed UTF-8.
+#[must_use]
+pub fn shape_of_utf8(bytes: &[u8]) -> Shape {
+    // In sums of bytes, which the compiler takes many of at once.
+    let mut characters = 0;
+    let mut largest = 0;
+    for part in bytes.chunks(255) {
+        let begins = |byte: &u8| u8::from(byte.cast_signed() >= -0x40);
+        characters += usize::from(part.iter().map(begins).fold(0_u8, u8::wrapping_add));
+        largest = part.iter().fold(largest, |largest: u8, &byte| largest.max(byte));
+    }
+    // By the first byte of the widest character.
+    let width = match largest {
+        0x00..0x80 => Width::Ascii,
+        0x80..0xc4 => Width::Latin1,
+        0xc4..0xf0 => Width::Two,
+        0xf0.. => Width::Four,
+    };
+    Shape { characters, width }
+}
+
+/// Takes the first character off well-formed UTF-8.
+///
+/// Of other input what comes has no meaning; at its end U+FFFD comes, again and again.
+#[inline(always)]
+pub fn take_character(rest: &mut &[u8]) -> u32 {
+    let low = |byte: u8| u32::from(byte & 0x3f);
+    let (code, after) = match **rest {
+        [a, ref after @ ..] if a < 0x80 => (u32::from(a), after),
+        [a, b, c, ref after @ ..] if (0xe0..0xf0).contains(&a) => {
+            (u32::from(a & 0x0f) << 12 | low(b) << 6 | low(c), after)
+        }
+        [a, b, ref after @ ..] if a < 0xe0 => (u32::from(a & 0x1f) << 6 | low(b), after),
+        [a, b, c, d, ref after @ ..] => {
+            (u32::from(a & 0x07) << 18 | low(b) << 12 | low(c) << 6 | low(d), after)
+        }
+        _ => (0xfffd, &[][..]),
+    };
+    *rest = after;
+    code
+}
+
 /// Why a sequence is ill-formed, in the words of Python's codecs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
@@ -236,5 +310,55 @@ impl Utf8Decoder {
     #[must_use]
     pub fn replaced(&self) -> u64 {
         self.replaced
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn check(text: &str) {
+        let bytes = text.as_bytes();
+        let mut rest = bytes;
+        let codes: Vec<_> = text.chars().map(|_| take_character(&mut rest)).collect();
+        assert!(codes.iter().copied().eq(text.chars().map(u32::from)), "{text}");
+        assert_eq!(take_character(&mut rest), 0xfffd);
+        let width = match text.chars().max() {
+            None | Some(..'\u{80}') => Width::Ascii,
+            Some(..'\u{100}') => Width::Latin1,
+            Some(..'\u{10000}') => Width::Two,
+            _ => Width::Four,
+        };
+        let want = Shape { characters: codes.len(), width };
+        assert_eq!((shape(bytes), shape_of_utf8(bytes)), (Some(want), want), "{text}");
+    }
+
+    #[test]
+    fn characters_are_those_of_the_standard_library() {
+        check("");
+        for code in (0..=0x0011_0000).filter_map(char::from_u32) {
+            if code < '\u{3000}' || u32::from(code) % 61 < 2 || u32::from(code) & 0xff > 0xfd {
+                check(&format!("{code}"));
+            }
+        }
+        for widest in ["", "é", "ÿ", "Ā", "時", "\u{ffff}", "\u{10000}", "🚀", "\u{10ffff}"] {
+            for len in [0, 1, 7, 31, 63, 200, 254, 255, 256, 600] {
+                check(&format!("{}{widest}{}", "x".repeat(len), "ö".repeat(len % 9)));
+                check(&format!("{}{widest}", "時計".repeat(len)));
+            }
+        }
+    }
+
+    #[test]
+    fn shape_refuses_what_is_ill_formed() {
+        for bytes in [&b"\xe3\x81"[..], b"a\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x80"] {
+            assert_eq!(shape(bytes), None);
+            let (mut rest, mut taken) = (bytes, 0);
+            while !rest.is_empty() && taken < 9 {
+                take_character(&mut rest);
+                taken += 1;
+            }
+            assert!(rest.is_empty());
+        }
     }
 }
