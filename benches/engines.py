@@ -17,7 +17,7 @@ import io
 import json
 import sys
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Literal
 
@@ -94,8 +94,6 @@ class Engine:
     type: str | None
     """The expression for an event's type; None where the engine has none."""
     framings: tuple[str, ...]
-    names: dict[str, Any] = field(default_factory=dict)
-    """What else the expressions may use."""
 
     @property
     def result(self) -> str:
@@ -138,7 +136,7 @@ class Engine:
         if self.framings and framing not in self.framings:
             raise UnsupportedError(f"{self.name} does not read {framing}")
         read = self.reads[level]
-        names: dict[str, Any] = {"loads": orjson.loads, "payloads": payloads, **self.names}
+        names: dict[str, Any] = {"loads": orjson.loads, "payloads": payloads}
         if corpus is not None:
             names["path"] = corpus.path
             names["payloads"] = [data.encode() for _, data in corpus.events]
@@ -180,7 +178,6 @@ def engine(
     text: str | None = None,
     type: str | None = None,
     framings: tuple[str, ...] = (),
-    names: dict[str, Any] | None = None,
     **reads: str,
 ) -> Callable[[Callable[..., Callable[..., Any]]], Callable[..., Callable[..., Any]]]:
     """Register the decorated function as an engine.
@@ -214,7 +211,6 @@ def engine(
             expressions,
             type,
             framings,
-            names or {},
         )
         return load
 
@@ -718,6 +714,16 @@ def split_lines(chunks: Chunks) -> Iterator[bytes]:
         yield last
 
 
+class LinesParsedBy:
+    """Lines, and what makes values of them."""
+
+    def __init__(self, parse: Callable[[bytes], Any]) -> None:
+        self.parse = parse
+
+    def __call__(self, chunks: Chunks) -> Iterator[bytes]:
+        return split_lines(chunks)
+
+
 @engine(
     "lines-orjson",
     "json",
@@ -742,16 +748,6 @@ def _(framing: str = "ndjson") -> Callable[..., Any]:
     import msgspec
 
     return LinesParsedBy(msgspec.json.Decoder().decode)
-
-
-class LinesParsedBy:
-    """Lines, and what makes values of them."""
-
-    def __init__(self, parse: Callable[[bytes], Any]) -> None:
-        self.parse = parse
-
-    def __call__(self, chunks: Chunks) -> Iterator[bytes]:
-        return split_lines(chunks)
 
 
 @engine(
@@ -786,12 +782,11 @@ def _(framing: str = "ndjson") -> Callable[..., Any]:
     "lines-json",
     "json",
     note="split at LF, json.loads",
-    json="parse(item)",
+    json="take.parse(item)",
     framings=("ndjson",),
-    names={"parse": json.loads},
 )
 def _(framing: str = "ndjson") -> Callable[..., Any]:
-    return split_lines
+    return LinesParsedBy(json.loads)
 
 
 @engine(
