@@ -191,10 +191,17 @@ def test_source_is_not_closed_at_its_end(library: Any) -> None:
     assert len(read(library, Source([b"data: x\n\n"]))) == 1
 
 
-@pytest.mark.parametrize("chunks", [["data: x\n\n"], [None], 7])
-def test_source_of_something_else_is_an_error(library: Any, chunks: Any) -> None:
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+@pytest.mark.parametrize("chunks", [["data: x\n\n"], [None], [7], 7])
+def test_source_of_something_else_is_an_error(library: Any, chunks: Any, encoding: str) -> None:
     with pytest.raises((TypeError, AttributeError)):
-        read(library, chunks)
+        read(library, chunks, encoding)
+
+
+@pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
+def test_source_of_other_buffers_is_read(library: Any, encoding: str) -> None:
+    chunks = [bytearray(b"data: 1\n\nda"), bytearray(b"ta: 2\n\n")]
+    assert [event.data for event in read(library, chunks, encoding)] == ["1", "2"]
 
 
 def test_block_without_data_is_no_event_but_an_empty_line_of_data_is(library: Any) -> None:

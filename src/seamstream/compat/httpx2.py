@@ -31,7 +31,9 @@ try:
     import httpx2
     from httpx2 import SSEError
 except ModuleNotFoundError as error:
-    raise missing_extra(error, __name__, "httpx2", "httpx2") from error
+    if error.name != "httpx2":
+        raise  # it is there, and something that it needs in turn is not
+    raise missing_extra(__name__, "httpx2") from error
 
 if TYPE_CHECKING:
     from seamstream.profiles import Profile

@@ -24,7 +24,9 @@ from ._reading import LIMITS, Reader
 try:
     import httpx
 except ModuleNotFoundError as error:
-    raise missing_extra(error, __name__, "httpx", "httpx") from error
+    if error.name != "httpx":
+        raise  # it is there, and something that it needs in turn is not
+    raise missing_extra(__name__, "httpx") from error
 
 if TYPE_CHECKING:
     from seamstream.profiles import Profile

@@ -136,11 +136,11 @@ def _transcode(chunks: Iterable[Buffer], codec: codecs.CodecInfo) -> Generator[b
     for chunk in chunks:
         before = decoder.getstate()
         try:
-            text = decoder.decode(bytes(chunk))
+            text = decoder.decode(chunk)
         except UnicodeDecodeError:
             # Once more, to give what is before the fault.
             decoder.setstate(before)
-            for byte in bytes(chunk):
+            for byte in memoryview(chunk).tobytes():
                 yield decoder.decode(bytes((byte,))).encode("utf-8", "surrogatepass")
             raise
         yield text.encode("utf-8", "surrogatepass")
