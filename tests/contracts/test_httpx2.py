@@ -534,6 +534,11 @@ def test_profile_chooses_between_the_original_and_the_standard(name: str) -> Non
             assert fields(take(ours, chunks, profile="whatwg")) == right
 
 
+@pytest.mark.parametrize("profile", ["openai", "anthropic"])
+def test_event_of_any_profile_has_a_name(profile: Any) -> None:
+    assert [event.event for event in read(ours, [b"data: x\n\n"], profile=profile)] == ["message"]
+
+
 def test_charset_of_the_head_means_nothing() -> None:
     headers = {"content-type": "text/event-stream; charset=iso-8859-1"}
     body = "data: é\n\n".encode()

@@ -756,16 +756,59 @@ def test_event_beyond_the_limit_is_an_error_after_the_events_before_it() -> None
             assert caught.value.__cause__.offset == 38
 
 
-def test_error_beyond_the_limit_does_not_wait_for_the_next_chunk() -> None:
+@pytest.mark.parametrize("take", ["iter_sse", "aiter_sse"])
+def test_error_beyond_the_limit_does_not_wait_for_the_next_chunk(take: str) -> None:
     def chunks() -> Iterator[bytes]:
         yield b"data: 1\n\n" + b"data: 01234567890123456789"
         raise AssertionError("asked for more")
 
-    source = ours.EventSource(response_of(chunks()), limits=seamstream.Limits(max_event_bytes=20))
+    async def asynchronous_chunks() -> AsyncIterator[bytes]:
+        for chunk in chunks():
+            yield chunk
+
+    content = chunks() if take == "iter_sse" else asynchronous_chunks()
+    source = ours.EventSource(response_of(content), limits=seamstream.Limits(max_event_bytes=20))
     seen: list[str] = []
     with pytest.raises(ours.SSEError):
-        take_into(seen, source, "iter_sse")
+        take_into(seen, source, take)
     assert seen == ["1"]
+
+
+def test_dropped_async_iteration_closes_what_it_reads_before_it_returns() -> None:
+    class Chunks:
+        closed = False
+
+        def __aiter__(self) -> Chunks:
+            return self
+
+        async def __anext__(self) -> bytes:
+            return b"data: x\n\n"
+
+        async def aclose(self) -> None:
+            self.closed = True
+
+    class Response:
+        headers = EVENT_STREAM
+
+        def __init__(self) -> None:
+            self.chunks = Chunks()
+
+        def aiter_bytes(self) -> Chunks:
+            return self.chunks
+
+    async def main() -> None:
+        response: Any = Response()
+        iterator = ours.EventSource(response).aiter_sse()
+        assert (await anext(iterator)).data == "x"
+        await iterator.aclose()
+        assert response.chunks.closed
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("profile", ["openai", "anthropic", "httpx2", "sseclient_py"])
+def test_event_of_any_profile_has_a_name(profile: Any) -> None:
+    assert [e.event for e in read(ours, [b"data: x\n\n"], profile=profile)] == ["message"]
 
 
 def test_large_event_is_within_the_default_limit() -> None:

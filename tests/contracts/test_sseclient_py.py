@@ -240,6 +240,15 @@ def test_other_encoding_that_does_not_fit_is_an_error(library: Any) -> None:
         assert seen == ["1"]
 
 
+def test_character_that_the_end_cuts_in_another_encoding_is_an_error(library: Any) -> None:
+    body = "data: 1\n\ndata: 接".encode("gbk")[:-1]
+    for chunks in some_fragmentations(body):
+        seen: list[str] = []
+        with pytest.raises(UnicodeDecodeError):
+            take_into(seen, library.SSEClient(chunks, "gbk"))
+        assert seen == ["1"]
+
+
 def test_unknown_encoding_is_an_error(library: Any) -> None:
     with pytest.raises(LookupError, match="nothing"):
         read(library, [b"data: x\n\n"], "nothing")
@@ -402,6 +411,11 @@ def test_profile_chooses_what_becomes_of_a_cut_event(caplog: pytest.LogCaptureFi
         (record,) = caplog.records
         assert (record.name, record.levelname) == ("seamstream.compat", "WARNING")
         caplog.clear()
+
+
+@pytest.mark.parametrize("profile", ["openai", "anthropic"])
+def test_event_of_any_profile_has_a_name(profile: Any) -> None:
+    assert [event.event for event in read(ours, [b"data: x\n\n"], profile=profile)] == ["message"]
 
 
 def test_unknown_profile_is_refused_at_once() -> None:

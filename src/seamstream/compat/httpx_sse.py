@@ -52,7 +52,7 @@ class SSEError(httpx.TransportError):
 class _Fields(NamedTuple):
     """What an event made by hand consists of."""
 
-    event: str
+    event: str | None
     data: str
     id: str
     retry: int | None
@@ -82,7 +82,7 @@ class ServerSentEvent:
         retry: int | None = None,
     ) -> None:
         self._fields = _Fields(
-            event or "message",
+            event,
             "" if data is None else data,
             "" if id is None else id,
             retry,
