@@ -70,6 +70,8 @@ def build_cython(build: str) -> None:
         types = module.with_suffix(".pxd")
         if types.exists():
             prepare(module, set(re.findall(r"^cdef class (\w+)", types.read_text("utf-8"), re.M)))
+    if GENERATOR_LOCALS:
+        raise SystemExit(f"there is no {' or '.join(GENERATOR_LOCALS)} any more")
     setup(
         name="seamstream_cyref",
         version=version(),
@@ -106,7 +108,7 @@ def prepare(module: Path, typed: set[str]) -> None:
         node.decorator_list = []
         methods = [method for method in node.body if isinstance(method, ast.FunctionDef)]
         for method in methods:
-            local = GENERATOR_LOCALS.get(f"{node.name}.{method.name}")
+            local = GENERATOR_LOCALS.pop(f"{node.name}.{method.name}", None)
             if local is not None:
                 method.decorator_list.append(ast.parse(f"cython.locals({local})", mode="eval").body)
             if method.name == "__init_subclass__":

@@ -144,7 +144,29 @@
     if (place.children.length !== wanted.length || wanted.some((child, i) => place.children[i] !== child)) {
       place.replaceChildren(...wanted);
     }
-    for (const each of made) waiting.push(each.draw);
+    waiting.push(...made);
+  }
+  // What is in sight is drawn at once, the rest one by one, so that a click is answered soon.
+  let turn = 0;
+  function drawWaiting() {
+    const mine = ++turn;
+    const inSight = ({ figure }) => {
+      const box = figure.getBoundingClientRect();
+      return box.bottom > 0 && box.top < window.innerHeight;
+    };
+    const all = waiting.splice(0);
+    const later = all.filter((each) => !inSight(each));
+    all.filter(inSight).forEach((each) => each.draw());
+    document.body.dataset.state = "drawing";
+    (function next() {
+      if (mine !== turn) return; // another choice was made meanwhile
+      if (later.length) {
+        later.shift().draw();
+        setTimeout(next);
+      } else {
+        document.body.dataset.state = "drawn";
+      }
+    })();
   }
 
   const CONFIG = { displayModeBar: false, responsive: true, scrollZoom: false, doubleClick: false };
@@ -382,7 +404,7 @@
     drawCurves();
     drawGrowth();
     drawMemory();
-    while (waiting.length) waiting.shift()();
+    drawWaiting();
     try {
       const hidden = { ...state, engines: [...hiddenEngines].join("\n"), workloads: [...hiddenWorkloads].join("\n") };
       history.replaceState(null, "", `#${new URLSearchParams(hidden)}`);

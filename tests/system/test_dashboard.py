@@ -57,8 +57,7 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
         page.on("console", lambda message: complaints.append(message.text))
         page.on("pageerror", lambda error: complaints.append(str(error)))
         page.goto(where)
-        page.wait_for_selector("#bars .main-svg, #bars .empty")
-        return page
+        return drawn(page)
 
     yield open_page
     for context in contexts:
@@ -69,8 +68,14 @@ def open_page(browser: Browser, address: str) -> Iterator[Open]:
     assert complaints == []
 
 
+def drawn(page: Page) -> Page:
+    """Wait until the last chart is drawn, which a choice does not wait for."""
+    page.wait_for_selector("body[data-state=drawn]")
+    return page
+
+
 def count(page: Page, selector: str) -> int:
-    return page.locator(selector).count()
+    return drawn(page).locator(selector).count()
 
 
 def open_filters(page: Page) -> None:
@@ -184,12 +189,12 @@ def point_at(page: Page, selector: str) -> None:
 def test_throughput_is_shown_instead_of_time(open_page: Open) -> None:
     page = open_page()
     page.locator("#measure").select_option("throughput")
-    texts = page.locator("#bars .bartext").all_text_contents()
+    texts = drawn(page).locator("#bars .bartext").all_text_contents()
     assert texts == ["6,000 MB/s", "300 MB/s  20×"]  # the better first
     page.get_by_role("button", name="UTF-8").click()
     assert "These records have no such figures" in page.locator("#bars").inner_text()
     page.locator("#measure").select_option("cpu_time")
-    assert page.locator("#bars .bartext").all_text_contents() == ["0.50 ns"]
+    assert drawn(page).locator("#bars .bartext").all_text_contents() == ["0.50 ns"]
     assert "Decoded to text" in page.locator("#bars-explain").inner_text()
 
 
@@ -208,7 +213,7 @@ def cells(row: Any) -> Any:
 
 
 def look(page: Page) -> tuple[str, str]:
-    return page.evaluate(
+    return drawn(page).evaluate(
         """() => [getComputedStyle(document.body).backgroundColor,
                   getComputedStyle(document.querySelector("#bars .point:last-child path")).fill]"""
     )
