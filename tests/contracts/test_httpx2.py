@@ -156,7 +156,8 @@ def test_event_is_what_the_constructor_makes(library: Any) -> None:
             assert [show(event) for event in events] == [show(event) for event in made]
         assert dataclasses.replace(events[0], data="y").data == "y"
         assert type(dataclasses.replace(events[0])) is library.ServerSentEvent
-        for each in (pickle.loads(pickle.dumps(events[0])), copy.deepcopy(events[0])):
+        pickled = [pickle.dumps(events[0], p) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
+        for each in (*map(pickle.loads, pickled), copy.copy(events[0]), copy.deepcopy(events[0])):
             assert type(each) is library.ServerSentEvent
             assert each == made[0]
         for event in (events[0], made[0]):

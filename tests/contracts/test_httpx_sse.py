@@ -226,7 +226,7 @@ def test_event_survives_pickle_and_copy(library: Any) -> None:
     (from_stream,) = read(library, ["event: ping\ndata: é\nid: 7\nretry: 3\n\n".encode()])
     for event in (made, from_stream):
         event.note = ["x"]
-        copies = [pickle.loads(pickle.dumps(event, p)) for p in range(2, 6)]
+        copies = [pickle.loads(pickle.dumps(event, p)) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
         for each in [*copies, copy.copy(event), copy.deepcopy(event)]:
             assert type(each) is library.ServerSentEvent
             assert fields([each]) == [("ping", "é", "7", 3)]

@@ -141,7 +141,8 @@ def test_event_equals_itself_only(library: Any) -> None:
 
 def test_event_survives_pickle_and_copy(library: Any) -> None:
     (event,) = read(library, [b"event: ping\ndata: x\nid: 7\nretry: 3\n\n"])
-    for each in (pickle.loads(pickle.dumps(event)), copy.copy(event), copy.deepcopy(event)):
+    pickled = [pickle.dumps(event, p) for p in range(pickle.HIGHEST_PROTOCOL + 1)]
+    for each in (*map(pickle.loads, pickled), copy.copy(event), copy.deepcopy(event)):
         assert type(each) is library.Event
         assert vars(each) == {"id": "7", "event": "ping", "data": "x", "retry": "3"}
 

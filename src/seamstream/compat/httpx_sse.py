@@ -13,7 +13,8 @@ from __future__ import annotations
 import json
 from collections.abc import AsyncGenerator, Generator, Iterator, MutableMapping
 from contextlib import aclosing, asynccontextmanager, contextmanager
-from typing import TYPE_CHECKING, Any, NamedTuple, cast
+from operator import index
+from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, cast
 
 from seamstream import Event, Limits, Stats
 
@@ -118,6 +119,10 @@ class ServerSentEvent:
         if isinstance(fields, _Fields):
             return json.loads(fields.data)
         return _exact_json.loads(fields)
+
+    def __reduce_ex__(self, protocol: SupportsIndex) -> str | tuple[Any, ...]:
+        # The first two protocols know no slots, but can take what the third makes of them.
+        return super().__reduce_ex__(max(index(protocol), 2))
 
     def __repr__(self) -> str:
         shown = [f"event={self.event!r}"]
