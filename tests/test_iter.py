@@ -659,3 +659,106 @@ def test_flushed_event_ends_the_iteration_as_an_ordinary_one(
     decoder = implementation.SSEDecoder(on_torn="flush")
     events = puller.rest(puller.open(decoder, [b"data: a\n\ndata: b"]))
     assert [(event.data, event.torn) for event in events] == [("a", False), ("b", False)]
+
+
+# --- sources that are told ------------------------------------------------------------------
+
+
+class Told:
+    """A source that is told why the iteration ends before it does, and closes itself then."""
+
+    def __init__(self, *chunks: Any) -> None:
+        self.chunks = chunks
+        self.log: list[Any] = []
+
+    def _on_stop(self, failure: BaseException | None) -> None:
+        self.log.append(failure)
+
+    def __iter__(self) -> Iterator[Any]:
+        for chunk in self.chunks:
+            yield chunk
+            if self.log:
+                self.log.append("closed")
+                if self.log[0] is not None:
+                    raise self.log[0]
+                return
+        self.log.append("ended")
+
+    async def __aiter__(self) -> AsyncIterator[Any]:
+        for chunk in self:
+            await asyncio.sleep(0)
+            yield chunk
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+@pytest.mark.parametrize(
+    ("chunks", "expected", "log"),
+    [
+        ([b"data: a\n\ndata: [DONE]\n\ndata: b\n\n", b"data: c\n\n"], [], ["None", "closed"]),
+        ([b"data: a\n\n", 5], ["TypeError"], ["TypeError", "closed"]),
+        ([b"data: a\n\ndata: " + b"x" * 30, b"data: b\n\n"], ["L"], ["LimitExc", "closed"]),
+        ([b"data: a\n\n", b"data: [DONE]"], [], ["ended", "None"]),
+        ([b"data: a\n\n"], [], ["ended"]),
+    ],
+)
+def test_source_is_told_when_the_iteration_ends_before_it_and_asked_once_more(
+    implementation: Implementation,
+    chunks: list[Any],
+    expected: list[str],
+    log: list[str],
+    asynchronous: bool,
+) -> None:
+    source = Told(*chunks)
+    decoder = implementation.SSEDecoder(limits=Limits(max_event_bytes=20), on_torn="flush")
+    found: list[str] = []
+
+    async def consume() -> None:
+        async for event in decoder.aiter(source, done=b"[DONE]"):
+            found.append(event.data)  # noqa: PERF401 - what came before an exception
+
+    try:
+        if asynchronous:
+            asyncio.run(consume())
+        else:
+            for event in decoder.iter(source, done=b"[DONE]"):
+                found.append(event.data)  # noqa: PERF401
+    except Exception as error:
+        found.append(type(error).__name__)
+    assert found[0] == "a"
+    assert [name[: len(want)] for name, want in zip(found[1:], expected, strict=True)] == expected
+    names = [entry if isinstance(entry, str) else repr(entry) for entry in source.log]
+    assert [name[: len(want)] for name, want in zip(names, log, strict=True)] == log
+
+
+@pytest.mark.parametrize("asynchronous", [False, True])
+def test_source_that_was_told_and_gives_more_is_not_listened_to(
+    implementation: Implementation, asynchronous: bool
+) -> None:
+    class Deaf(Told):
+        def __iter__(self) -> Iterator[Any]:
+            for chunk in self.chunks:
+                self.log.append(chunk)
+                yield chunk
+
+    source = Deaf(b"data: a\n\ndata: [DONE]\n\n", b"data: b\n\n", b"data: c\n\n")
+    decoder = implementation.SSEDecoder()
+
+    async def consume() -> list[str]:
+        return [event.data async for event in decoder.aiter(source, done=b"[DONE]")]
+
+    if asynchronous:
+        assert asyncio.run(consume()) == ["a"]
+    else:
+        assert [event.data for event in decoder.iter(source, done=b"[DONE]")] == ["a"]
+    assert b"data: c\n\n" not in source.log
+
+
+def test_exception_of_the_method_that_is_told_comes_out(implementation: Implementation) -> None:
+    class Rude(Told):
+        def _on_stop(self, failure: BaseException | None) -> None:
+            raise KeyError("rude")
+
+    items = implementation.SSEDecoder().iter(Rude(b"data: [DONE]\n\n"), done=b"[DONE]")
+    with pytest.raises(KeyError, match="rude"):
+        next(items)
+    assert list(items) == []

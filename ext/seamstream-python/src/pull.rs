@@ -2,6 +2,10 @@
 //!
 //! No tuple for a chunk, no generator frame, and no coroutine for an event that is ready:
 //! `__anext__` answers with an awaitable that is used again once it is done.
+//!
+//! A source that has to be closed can be told when the iteration ends before it does: `chunks` may
+//! have a method `_on_stop`, which is called with None at `done`, or with the exception that the
+//! decoder raised. The source is then asked once more. It ends, or raises: that comes out.
 
 use crate::errors;
 use crate::frame;
@@ -13,6 +17,7 @@ use pyo3::exceptions::{
 };
 use pyo3::ffi;
 use pyo3::ffi::PySendResult;
+use pyo3::intern;
 use pyo3::prelude::*;
 use pyo3::types::{PyByteArray, PyBytes, PyMemoryView, PyString, PyTuple};
 use seamstream::sse::trim_json_whitespace;
@@ -97,6 +102,10 @@ struct Pull {
     number: u64,
     /// The source is being asked; it must not ask back.
     asking: Cell<bool>,
+    /// What is told when the iteration ends before the source.
+    on_stop: Slot,
+    /// It has been told, and the source is asked for its end.
+    stopping: Cell<bool>,
 }
 
 /// Sets the exception for a second one that asks.
@@ -118,42 +127,78 @@ impl Pull {
         if self.source.is_empty() {
             return Ok(self.last.borrow_mut().pop());
         }
+        if self.stopping.get() {
+            return Ok(None);
+        }
         match self.decoder().next(self.number)? {
-            Ok(Some(item)) => Ok(self.unless_done(item)),
+            Ok(Some(item)) => self.unless_done(item),
             Ok(None) => Ok(None),
-            Err(Raised) => {
-                self.source.clear();
-                Err(Raised)
-            }
+            Err(Raised) => self.fail().map(|()| None),
         }
     }
 
     /// The item, or None when it is the one that ends the stream.
     #[inline(always)]
-    fn unless_done(&self, item: Strong) -> Option<Strong> {
-        let Some(done) = &self.done else { return Some(item) };
+    fn unless_done(&self, item: Strong) -> Result<Option<Strong>, Raised> {
+        let Some(done) = &self.done else { return Ok(Some(item)) };
         // SAFETY: `done` is exact `bytes`.
         let done = unsafe { bytes_of(done.as_ptr()) };
         if frame::whole_payload(&item).map(trim_json_whitespace) != Some(done) {
-            return Some(item);
+            return Ok(Some(item));
         }
-        self.source.clear();
         self.release();
-        None
+        self.stop(None).map(|()| None)
     }
 
     #[inline(always)]
     fn take_chunk(&self, chunk: Strong) -> Result<(), Raised> {
-        let taken = self.decoder().take_chunk(self.number, chunk);
-        if taken.is_err() {
-            self.source.clear();
+        if self.stopping.get() {
+            self.source.clear(); // it was to end
+            return Ok(());
         }
-        taken
+        match self.decoder().take_chunk(self.number, chunk) {
+            Ok(()) => Ok(()),
+            Err(Raised) => self.fail(),
+        }
+    }
+
+    /// The decoder has raised: an exception is set.
+    #[cold]
+    fn fail(&self) -> Result<(), Raised> {
+        if self.on_stop.is_empty() {
+            self.source.clear();
+            return Err(Raised);
+        }
+        let error = held(|py| {
+            Strong::from_bound(PyErr::fetch(py).into_value(py).into_bound(py).into_any())
+        });
+        self.stop(Some(error))
+    }
+
+    /// Ends the iteration before the source has ended.
+    #[cold]
+    fn stop(&self, error: Option<Strong>) -> Result<(), Raised> {
+        let Some(on_stop) = self.on_stop.take() else {
+            self.source.clear();
+            return Ok(());
+        };
+        self.stopping.set(true);
+        let told = held(|py| {
+            let error = error.map_or_else(|| py.None().into_bound(py), |error| error.bind(py));
+            on_stop.bind(py).call1((error,)).map(drop).map_err(|raised| raised.restore(py))
+        });
+        told.map_err(|()| {
+            self.source.clear();
+            Raised
+        })
     }
 
     /// The source has ended: the first of what that settles.
     fn end(&self) -> Result<Option<Strong>, Raised> {
         self.source.clear();
+        if self.stopping.get() {
+            return Ok(None);
+        }
         let items = self.decoder().end()?;
         // SAFETY: `end` gives a tuple.
         let size = unsafe { ffi::PyTuple_GET_SIZE(items.as_ptr()) };
@@ -161,7 +206,7 @@ impl Pull {
         for at in 0..size {
             // SAFETY: within the tuple's size.
             let item = unsafe { Strong::borrowed(ffi::PyTuple_GET_ITEM(items.as_ptr(), at)) };
-            match self.unless_done(item) {
+            match self.unless_done(item)? {
                 Some(item) => last.push(item),
                 None => break,
             }
@@ -277,7 +322,7 @@ pub(crate) fn iterator<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     refuse_one_chunk(chunks)?;
     let source = chunks.try_iter()?.into_any();
-    let pull = new_pull(decoder, ask, source, done)?;
+    let pull = new_pull(decoder, ask, chunks, source, done)?;
     // SAFETY: the layout is the type's.
     let made =
         unsafe { allocate::<EventIterator, _>(&types().iterator, pull, |it| &raw mut (*it).pull) };
@@ -287,6 +332,7 @@ pub(crate) fn iterator<'py>(
 fn new_pull(
     decoder: &Bound<'_, PyAny>,
     ask: Ask,
+    chunks: &Bound<'_, PyAny>,
     source: Bound<'_, PyAny>,
     done: Option<Bound<'_, PyAny>>,
 ) -> PyResult<Pull> {
@@ -300,6 +346,7 @@ fn new_pull(
             Some(Strong::from_bound(PyBytes::new(decoder.py(), trimmed).into_any()))
         }
     };
+    let on_stop = chunks.getattr_opt(intern!(decoder.py(), "_on_stop"))?;
     Ok(Pull {
         decoder: Strong::from_bound(decoder.clone()),
         ask,
@@ -308,6 +355,8 @@ fn new_pull(
         done,
         number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
         asking: Cell::new(false),
+        on_stop: Slot::new(on_stop.map(Strong::from_bound)),
+        stopping: Cell::new(false),
     })
 }
 
@@ -406,13 +455,16 @@ unsafe extern "C" fn iterator_traverse(
     // SAFETY: Python calls this with an `EventIterator`.
     unsafe {
         let pull = &(*object.cast::<EventIterator>()).pull;
-        show(object, [pull.decoder.as_ptr(), pull.source.as_ptr()], visit, arg)
+        let referred = [pull.decoder.as_ptr(), pull.source.as_ptr(), pull.on_stop.as_ptr()];
+        show(object, referred, visit, arg)
     }
 }
 
 unsafe extern "C" fn iterator_clear(object: Object) -> c_int {
     // SAFETY: as above.
-    unsafe { &*object.cast::<EventIterator>() }.pull.source.clear();
+    let pull = unsafe { &(*object.cast::<EventIterator>()).pull };
+    pull.source.clear();
+    pull.on_stop.clear();
     0
 }
 
@@ -486,7 +538,7 @@ pub(crate) fn async_iterator<'py>(
     // SAFETY: a live object; gives a new reference, or null with TypeError set.
     let source =
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? };
-    let pull = new_pull(decoder, ask, source, done)?;
+    let pull = new_pull(decoder, ask, chunks, source, done)?;
     let fields = AsyncFields {
         pull,
         waiting: Slot::new(None),
@@ -825,6 +877,7 @@ unsafe extern "C" fn async_traverse(
         let referred = [
             fields.pull.decoder.as_ptr(),
             fields.pull.source.as_ptr(),
+            fields.pull.on_stop.as_ptr(),
             fields.waiting.as_ptr(),
             fields.spare.as_ptr(),
         ];
@@ -836,6 +889,7 @@ unsafe extern "C" fn async_clear(object: Object) -> c_int {
     // SAFETY: as above.
     let fields = unsafe { &(*object.cast::<AsyncEventIterator>()).fields };
     fields.pull.source.clear();
+    fields.pull.on_stop.clear();
     fields.stop_waiting();
     fields.spare.clear();
     0

@@ -20,7 +20,6 @@ and there at most 9 times for one failing byte.
 
 from __future__ import annotations
 
-import builtins
 import re
 from abc import ABC, abstractmethod
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
@@ -1382,7 +1381,7 @@ class JSONStreamDecoder(Decoder[Frame]):
         """
         self._check_free()
         check_source(chunks, done)
-        return Pull(self, builtins.iter(chunks), done)
+        return Pull(self, chunks, done)
 
     def aiter(
         self, chunks: AsyncIterable[Buffer], *, done: bytes | None = None
@@ -1402,7 +1401,7 @@ class JSONStreamDecoder(Decoder[Frame]):
         """
         self._check_free()
         check_source(chunks, done)
-        return AsyncPull(self, builtins.aiter(chunks), done)
+        return AsyncPull(self, chunks, done)
 
     def reset(self) -> None:
         """Open the decoder again for a new connection.

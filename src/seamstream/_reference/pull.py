@@ -2,6 +2,10 @@
 
 A decoder says in `_scan` how a chunk becomes items, one by one; that is all an iterator needs to
 parse a chunk as its items are taken.
+
+A source that has to be closed can be told when the iteration ends before it does: `chunks` may have
+a method `_on_stop`, which is called with None at `done`, or with the exception that the decoder
+raised. The source is then asked once more. It ends, or raises: that comes out.
 """
 
 # The classes of this module share their private parts.
@@ -12,7 +16,7 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterable, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
 
 from seamstream.errors import LimitExceededError, StreamStateError
@@ -261,15 +265,27 @@ class Rest(Generic[T]):
 class _Puller(Generic[T]):
     """What the two iterators have in common: all but how the source is asked."""
 
-    __slots__ = ("_decoder", "_done", "_is_asking", "_is_exhausted", "_last", "_rest")
+    __slots__ = (
+        "_decoder",
+        "_done",
+        "_is_asking",
+        "_is_exhausted",
+        "_is_stopping",
+        "_last",
+        "_on_stop",
+        "_rest",
+    )
 
-    def __init__(self, decoder: Decoder[T], done: bytes | None) -> None:
+    def __init__(self, decoder: Decoder[T], chunks: object, done: bytes | None) -> None:
         self._decoder = decoder
         self._done = None if done is None else done.strip(JSON_SPACE)
         self._rest: Rest[T] | None = None
         self._last: deque[T] = deque()  # what the end of the stream settled
         self._is_exhausted = False  # the source is not asked again
         self._is_asking = False
+        self._on_stop: Callable[[BaseException | None], None] | None
+        self._on_stop = getattr(chunks, "_on_stop", None)
+        self._is_stopping = False  # it has been told, and the source is asked for its end
 
     def _next_held(self) -> T | None:
         """Give the next item of the chunk; None when the source must be asked, or never again."""
@@ -280,16 +296,16 @@ class _Puller(Generic[T]):
         if self._rest is not None and not self._is_exhausted:
             try:
                 item = self._decoder._take(self._rest)
-            except LimitExceededError:
-                self._is_exhausted = True
-                raise
+            except LimitExceededError as error:
+                self._stop(error)
+                return None
             if item is not None:
                 if not self._is_done(item):
                     return item
-                self._exhaust()
+                self._stop(None)
                 return None
             self._rest = None
-        if not self._is_exhausted:
+        if not (self._is_exhausted or self._is_stopping):
             # Before the source is asked: a chunk that cannot be taken would be lost.
             self._decoder._check_free()
         return None
@@ -299,18 +315,41 @@ class _Puller(Generic[T]):
             return False
         return item.raw.strip(JSON_SPACE) == self._done
 
+    def _stop(self, error: BaseException | None) -> None:
+        """End the iteration before the source has ended: at `done`, or by an error."""
+        rest, self._rest = self._rest, None
+        if rest is not None:
+            self._decoder._drop(rest)
+        on_stop, self._on_stop = self._on_stop, None
+        if on_stop is None:
+            self._is_exhausted = True
+            if error is not None:
+                raise error
+            return
+        self._is_stopping = True
+        try:
+            on_stop(error)
+        except BaseException:
+            self._is_exhausted = True
+            raise
+
     def _accept_chunk(self, chunk: Buffer) -> None:
+        if self._is_stopping:
+            self._is_exhausted = True  # it was to end
+            return
         try:
             self._rest = self._decoder._accept(chunk)
-        except BaseException:
-            self._exhaust()
-            raise
+        except BaseException as error:
+            self._stop(error)
 
     def _finish(self) -> T | None:
         """Close the decoder at the end of the source."""
         self._exhaust()
+        if self._is_stopping:
+            return None
         for item in self._decoder._close():
             if self._is_done(item):
+                self._stop(None)
                 break
             self._last.append(item)
         return self._last.popleft() if self._last else None
@@ -331,9 +370,9 @@ class Pull(_Puller[T]):
 
     __slots__ = ("_source",)
 
-    def __init__(self, decoder: Decoder[T], source: Iterator[Buffer], done: bytes | None) -> None:
-        super().__init__(decoder, done)
-        self._source = source
+    def __init__(self, decoder: Decoder[T], chunks: Iterable[Buffer], done: bytes | None) -> None:
+        super().__init__(decoder, chunks, done)
+        self._source = iter(chunks)
 
     def __iter__(self) -> Pull[T]:
         return self
@@ -367,10 +406,10 @@ class AsyncPull(_Puller[T]):
     __slots__ = ("_source",)
 
     def __init__(
-        self, decoder: Decoder[T], source: AsyncIterator[Buffer], done: bytes | None
+        self, decoder: Decoder[T], chunks: AsyncIterable[Buffer], done: bytes | None
     ) -> None:
-        super().__init__(decoder, done)
-        self._source = source
+        super().__init__(decoder, chunks, done)
+        self._source = aiter(chunks)
 
     def __aiter__(self) -> AsyncPull[T]:
         return self

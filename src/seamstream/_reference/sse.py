@@ -17,7 +17,6 @@ eighth.
 
 from __future__ import annotations
 
-import builtins
 import re
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
 from typing import TYPE_CHECKING, Any, Literal, NoReturn, cast, final
@@ -675,7 +674,7 @@ class SSEDecoder(Decoder[Event]):
         """
         self._check_free()
         check_source(chunks, done)
-        return Pull(self, builtins.iter(chunks), done)
+        return Pull(self, chunks, done)
 
     def aiter(
         self, chunks: AsyncIterable[Buffer], *, done: bytes | None = None
@@ -695,7 +694,7 @@ class SSEDecoder(Decoder[Event]):
         """
         self._check_free()
         check_source(chunks, done)
-        return AsyncPull(self, builtins.aiter(chunks), done)
+        return AsyncPull(self, chunks, done)
 
     def reset(self, last_event_id: str = "") -> None:
         """Open the decoder again for a new connection.
