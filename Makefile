@@ -26,7 +26,7 @@ test: test-rust test-python ## all tests, on both backends
 test-rust:
 	$(CARGO) test $(MANIFEST) --package seamstream --quiet
 
-test-python: $(VENV)/.peers $(VENV)/.cyref
+test-python: $(VENV)/.peers $(VENV)/.urllib3 $(VENV)/.cyref
 	$(BIN)/python -m pytest
 
 test-system: $(VENV)/.system $(VENV)/.peers ## tests that drive programs which .ci/system-packages installs
@@ -124,4 +124,10 @@ $(VENV)/.peers: $(VENV)/.built benches/peers.lock
 
 $(VENV)/.cyref: setup.py $(wildcard src/seamstream/_reference/*.p*) benches/peers.lock | $(VENV)/.peers
 	SEAMSTREAM_BUILD=cython $(BIN)/python setup.py --quiet build_ext --build-lib build/cyref
+	touch $@
+
+# niquests puts its own in the place of urllib3; the original is tested from a place apart.
+$(VENV)/.urllib3: $(VENV)/.tools benches/peers.lock
+	$(BIN)/python -m pip install --no-deps --upgrade --target $(VENV)/urllib3 \
+	  $$(grep ^urllib3== benches/peers.lock)
 	touch $@

@@ -13,6 +13,7 @@ import seamstream
 from seamstream import (
     ContentTypeError,
     DecodeError,
+    IdleTimeoutError,
     JSONDecodeError,
     LimitExceededError,
     SchemaError,
@@ -76,7 +77,20 @@ EXAMPLES: dict[str, tuple[SeamstreamError, str, dict[str, Any]]] = {
         {"limit": 10, "observed": 11, "offset": 25},
     ),
     "StreamStateError": (StreamStateError("closed"), "closed", {}),
-    "ContentTypeError": (ContentTypeError("text/html"), "text/html", {}),
+    "IdleTimeoutError": (
+        IdleTimeoutError(1.5, "items"),
+        "no items for 1.5 seconds",
+        {"seconds": 1.5, "awaited": "items"},
+    ),
+    "ContentTypeError": (
+        ContentTypeError('text/html; a="b"', ("text/event-stream",), b"<html>"),
+        "content type 'text/html; a=\"b\"', expected text/event-stream",
+        {
+            "content_type": 'text/html; a="b"',
+            "expected": ("text/event-stream",),
+            "excerpt": b"<html>",
+        },
+    ),
 }
 
 examples = pytest.mark.parametrize(
@@ -94,6 +108,7 @@ def test_error_tree_is_as_documented() -> None:
         TornError: (DecodeError,),
         LimitExceededError: (SeamstreamError,),
         StreamStateError: (SeamstreamError, RuntimeError),
+        IdleTimeoutError: (SeamstreamError, TimeoutError),
         ContentTypeError: (SeamstreamError,),
     }
     assert {error: error.__bases__ for error in bases} == bases
@@ -134,6 +149,7 @@ def test_error_is_caught_by_the_standard_names() -> None:
         (JSONDecodeError("unexpected", 0), json.JSONDecodeError),
         (TornError(0), ValueError),
         (StreamStateError("closed"), RuntimeError),
+        (IdleTimeoutError(1.0), TimeoutError),
     ):
         with pytest.raises(standard):
             raise error

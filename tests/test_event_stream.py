@@ -10,6 +10,7 @@ import io
 import json
 import pickle
 import socket
+import sys
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -25,8 +26,10 @@ from hypothesis import strategies as st
 from conftest import Implementation
 from fragmentations import at_cuts, fragmentations
 from seamstream import (
+    ContentTypeError,
     Event,
     EventStream,
+    IdleTimeoutError,
     JSONDecodeError,
     LimitExceededError,
     Limits,
@@ -687,8 +690,22 @@ def test_error_in_closing_does_not_hide_what_matters_more(reader: Reader) -> Non
         reader.close(EventStream(kind(TWO)))
 
 
-def test_close_may_be_called_from_inside(reader: Reader) -> None:
-    source = SyncSource(b"data: {x\n\n", TWO)
+@pytest.mark.parametrize("batches", [False, True])
+def test_closing_inside_a_loop_ends_it_with_what_is_complete(reader: Reader, batches: bool) -> None:
+    for options in ({}, {"parse": True}):
+        source = reader.source(TWO + b"data: c", b"\n\n")
+        opened: Any = EventStream(source, **options)  # type: ignore[call-overload]
+        taken = 0
+        for batch in reader.iterate(opened.batches() if batches else opened):
+            taken += len(batch) if batches else 1
+            reader.close(opened)
+        assert taken == 2
+        assert source.closed == 1
+        assert (opened.report.events, opened.report.torn) == (2, 0)
+
+
+def test_close_may_be_called_from_a_sink(reader: Reader) -> None:
+    source = SyncSource(b"data: {x\n\n" + TWO, TWO)
     opened: Any = EventStream(
         source, parse=True, on_error="quarantine", quarantine=lambda entry: opened.close()
     )
@@ -920,6 +937,352 @@ def test_generators_are_sources() -> None:
     assert texts(EventStream(chunk for chunk in (TWO, DONE))) == ["a", "b"]
 
 
+def test_only_what_is_there_decides_what_a_source_is(reader: Reader) -> None:
+    """The shapes of the responses of httpx, requests, urllib3 and aiohttp, and nothing of them."""
+
+    class Bytes:
+        def iter_bytes(self) -> Iterator[bytes]:
+            yield TWO
+
+        async def aiter_bytes(self) -> AsyncIterator[bytes]:
+            yield TWO
+
+    class Wrapped:
+        """As the raw responses of the asynchronous SDKs."""
+
+        async def iter_bytes(self, chunk_size: int | None = None) -> AsyncIterator[bytes]:
+            yield TWO
+
+    class Content:
+        def iter_any(self) -> Any:
+            return AsyncSource(TWO)
+
+    class Response:
+        content = Content()
+
+        def release(self) -> None:
+            log.append("released")
+
+    log: list[str] = []
+    sources: list[Any] = [Bytes()]
+    if reader.name == "async for":
+        sources += [Wrapped(), Response()]
+        with pytest.raises(TypeError, match="async for"):
+            iter(EventStream(Wrapped()))
+    for source in sources:
+        assert texts(reader.iterate(EventStream(source))) == ["a", "b"]
+    assert log == ["released"] * (reader.name == "async for")
+
+
+def test_content_is_never_asked_for_where_asking_could_read_it() -> None:
+    class Response:
+        def release(self) -> None: ...
+
+        def iter_bytes(self) -> Iterator[bytes]:
+            yield TWO
+
+        @property
+        def content(self) -> bytes:
+            raise AssertionError
+
+    assert texts(EventStream(Response())) == ["a", "b"]
+
+
+def test_stream_closed_by_another_task_ends_and_its_source_is_closed() -> None:
+    class Response(AsyncSource):
+        """Waits until it is closed."""
+
+        def __init__(self) -> None:
+            super().__init__(TWO)
+            self.is_closed = asyncio.Event()
+
+        async def __anext__(self) -> Any:
+            try:
+                return await super().__anext__()
+            except StopAsyncIteration:
+                await self.is_closed.wait()
+                raise
+
+        async def aclose(self) -> None:
+            self.is_closed.set()
+            await super().aclose()
+
+    async def generator(log: list[str], go_on: asyncio.Event) -> AsyncIterator[bytes]:
+        try:
+            yield TWO
+            await go_on.wait()
+            yield TWO
+        finally:
+            log.append("closed")
+
+    async def main() -> None:
+        go_on, log = asyncio.Event(), list[str]()
+        response = Response()
+        for source in (response, generator(log, go_on)):
+            opened: EventStream[Event] = EventStream(source)
+            taken: list[str] = []
+
+            async def consume(opened: EventStream[Event] = opened, taken: Any = taken) -> None:
+                async for event in opened:
+                    taken.append(event.data)
+
+            task = asyncio.create_task(consume())
+            while len(taken) < 2:
+                await asyncio.sleep(0)
+            await opened.aclose()
+            go_on.set()
+            await task
+            assert taken[:2] == ["a", "b"]
+            assert opened.report.torn == 0
+        assert response.closed == 1
+        assert log == ["closed"]
+
+    asyncio.run(main())
+
+
+# --- content types --------------------------------------------------------------------------
+
+
+class WithHeaders(SyncSource):
+    def __init__(self, content_type: str | None, *chunks: Any) -> None:
+        super().__init__(*chunks)
+        self.headers = {} if content_type is None else {"Content-Type": content_type}
+
+
+PASS = {
+    "sse": ["text/event-stream", "TEXT/Event-Stream ; charset=latin-1", "a/b, text/event-stream"],
+    "ndjson": ["application/x-ndjson", "application/jsonl", "application/jsonlines"],
+    "concatenated": ["application/x-ndjson", "application/stream+json", "application/octet-stream"],
+    "array": ["application/json; charset=UTF-8", "application/vnd.api+json", "text/plain"],
+    "json-seq": ["application/json-seq", "application/geo+json-seq", "application/json"],
+}
+FAIL = {
+    "sse": ["text/html", "application/json", "text/plain", "text/event-streams", "nonsense", ","],
+    "ndjson": ["text/html", "text/event-stream", "application/json-seq", "image/png"],
+    "concatenated": ["text/event-stream", "application/json-seq", "application/xml"],
+    "array": ["application/x-ndjson", "application/jsonl", "text/html"],
+    "json-seq": ["application/x-ndjson", "text/html", 'text/html; a="b, application/json"'],
+}
+
+
+@pytest.mark.parametrize("framing", PASS)
+def test_types_of_the_framing_pass_and_others_do_not(framing: Any) -> None:
+    for content_type in [None, "", *PASS[framing]]:
+        assert list(EventStream(WithHeaders(content_type), framing=framing)) == []
+    for content_type in FAIL[framing]:
+        source = WithHeaders(content_type, TWO)
+        opened: Any = EventStream(source, framing=framing)
+        with pytest.raises(ContentTypeError) as caught:
+            list(opened)
+        assert source.log == ["closed"]
+        assert caught.value.content_type == content_type
+        assert opened.report.bytes == 0
+        assert list(opened) == []
+
+
+@pytest.mark.parametrize(
+    ("content_type", "passes"),
+    [
+        ("*/*", ["text/html", "a/b"]),
+        ("text/*", ["text/html", "Text/Plain; x=y"]),
+        ("Text/Plain", ["text/plain"]),
+        (["text/plain", "image/*"], ["text/plain", "image/png"]),
+    ],
+)
+def test_media_ranges_take_the_place_of_the_types_of_the_framing(
+    content_type: Any, passes: list[str]
+) -> None:
+    for sent in [*passes, None]:
+        assert texts(EventStream(WithHeaders(sent, TWO), content_type=content_type)) == ["a", "b"]
+    if content_type != "*/*":
+        with pytest.raises(ContentTypeError, match="expected"):
+            list(EventStream(WithHeaders("application/json", TWO), content_type=content_type))
+
+
+def test_content_type_is_checked_before_the_block_is_entered(reader: Reader) -> None:
+    source = reader.source(b"", b"<html>" * 9, b"never")
+    source.headers = {"content-type": "text/html"}
+    with pytest.raises(ContentTypeError) as caught:
+        reader.enter(EventStream(source))
+    assert source.log == ["closed"]
+    assert caught.value.excerpt == b""
+    source = reader.source(b"<html>" * 9, b"never")
+    source.headers = {"content-type": "text/html" * 99}
+    with pytest.raises(ContentTypeError) as caught:
+        reader.enter(EventStream(source, excerpt_bytes=8))
+    assert source.log == [b"<html>" * 9, "closed"]
+    assert caught.value.excerpt == b"<html><h"
+    assert len(str(caught.value)) < 200
+
+
+# --- time -----------------------------------------------------------------------------------
+
+
+async def stalling(*chunks: bytes) -> AsyncIterator[bytes]:
+    for chunk in chunks:
+        yield chunk
+    await asyncio.Event().wait()
+
+
+@pytest.mark.parametrize("what", ["items", "batches", "parsed"])
+def test_idle_source_is_an_error_after_all_that_was_complete(what: str) -> None:
+    async def main() -> None:
+        source = AsyncSource()
+        source.__class__ = type("Stalling", (AsyncSource,), {"__aiter__": lambda _: stalling(TWO)})
+        options: Any = {"parse": True} if what == "parsed" else {}
+        opened: Any = EventStream(source, idle_timeout=0.05, **options)
+        found = 0
+
+        async def consume() -> None:
+            nonlocal found
+            async for item in opened.batches() if what == "batches" else opened:
+                found += len(item) if what == "batches" else 1
+
+        with pytest.raises(IdleTimeoutError, match=r"no bytes for 0\.05 seconds"):
+            await consume()
+        assert found == 2
+        assert source.closed == 1
+        assert opened.report.events == 2
+        task = asyncio.current_task()
+        assert task is not None
+        assert sys.version_info < (3, 11) or task.cancelling() == 0
+        await asyncio.sleep(0)  # and nothing is left that would cancel it
+
+    asyncio.run(main())
+
+
+def test_slow_consumer_is_no_idle_source() -> None:
+    async def main() -> list[str]:
+        found = []
+        async for event in EventStream(AsyncSource(*[TWO] * 5), idle_timeout=0.02):
+            found.append(event.data)
+            await asyncio.sleep(0.015)
+        return found
+
+    assert asyncio.run(main()) == ["a", "b"] * 5
+
+
+def test_only_items_reset_the_time_where_that_is_asked_for() -> None:
+    async def main(resets_on: Any) -> list[str]:
+        async def source() -> AsyncIterator[bytes]:
+            for number in range(30):
+                yield b": heartbeat\n" if number % 15 else b"data: a\n\n"
+                await asyncio.sleep(0.02)
+
+        found = []
+        try:
+            async for event in EventStream(source(), idle_timeout=0.2, idle_resets_on=resets_on):
+                found.append(event.data)  # noqa: PERF401 - what came before
+        except IdleTimeoutError as error:
+            found.append(error.awaited)
+        return found
+
+    assert asyncio.run(main("bytes")) == ["a", "a"]
+    assert asyncio.run(main("items")) == ["a", "items"]
+
+
+def test_cancellation_is_not_taken_for_a_time_out() -> None:
+    async def main() -> None:
+        task = asyncio.create_task(anext(aiter(EventStream(stalling(), idle_timeout=60))))  # type: ignore[arg-type]
+        await asyncio.sleep(0.01)
+        task.cancel()
+        with pytest.raises(asyncio.CancelledError):
+            await task
+
+    asyncio.run(main())
+
+
+def test_source_that_answers_the_time_out_with_bytes_is_heard() -> None:
+    async def main() -> list[str]:
+        async def source() -> AsyncIterator[bytes]:
+            try:
+                await asyncio.Event().wait()
+            except asyncio.CancelledError:
+                yield TWO
+
+        found = [event.data async for event in EventStream(source(), idle_timeout=0.02)]
+        task = asyncio.current_task()
+        assert task is not None
+        assert sys.version_info < (3, 11) or task.cancelling() == 0
+        return found
+
+    assert asyncio.run(main()) == ["a", "b"]
+
+
+def test_socket_keeps_the_time_and_gets_its_own_back() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.settimeout(30)
+        there.sendall(TWO)
+        opened = EventStream(here.makefile("rb"), idle_timeout=0.05)
+        items = iter(opened)
+        assert texts([next(items), next(items)]) == ["a", "b"]
+        with pytest.raises(IdleTimeoutError) as caught:
+            next(items)
+        assert isinstance(caught.value.__cause__, TimeoutError)
+        assert here.gettimeout() == 30
+
+
+def test_time_limit_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
+    (tmp_path / "recorded").write_bytes(TWO)
+    for source in ([TWO], (tmp_path / "recorded").open("rb")):
+        with (
+            pytest.raises(ValueError, match="idle_timeout"),
+            EventStream(source, idle_timeout=1) as opened,
+        ):
+            list(opened)
+    with pytest.raises(RuntimeError, match="event loop"):
+        list(without_waiting(EventStream(stalling(TWO), idle_timeout=1).__aiter__()))
+
+
+@pytest.mark.parametrize("parse", [False, True])
+@pytest.mark.parametrize("chunks", ["small", "huge"])
+def test_source_that_never_waits_leaves_others_their_turns(chunks: str, parse: bool) -> None:
+    stream = b'data: {"a": 1}\n\n' * 20_000
+    cut = [stream] if chunks == "huge" else at_cuts(stream, list(range(0, len(stream), 320)))
+
+    async def main() -> tuple[int, float]:
+        turns = 0
+
+        async def others() -> None:
+            nonlocal turns
+            while True:
+                turns += 1
+                await asyncio.sleep(0)
+
+        task = asyncio.create_task(others())
+        started = time.thread_time()
+        number = 0
+        async for item in EventStream(AsyncSource(*cut), parse=parse):  # type: ignore[call-overload]
+            number += 1
+            for _ in range(200):  # what a consumer does
+                item.__class__  # noqa: B018
+        taken = time.thread_time() - started
+        assert number == 20_000
+        task.cancel()
+        return turns, taken
+
+    turns, taken = asyncio.run(main())
+    assert taken > 0.04
+    assert turns >= taken / 0.04
+
+
+def test_huge_chunk_gives_the_same_items_in_an_event_loop(implementation: Implementation) -> None:
+    stream = "".join(f"id: {n}\ndata: {'é' * (n % 700)}\r\n\r\n" for n in range(500)).encode()
+    expected = implementation.SSEDecoder().feed(stream)
+
+    async def main(**options: Any) -> list[Any]:
+        return [item async for item in EventStream(AsyncSource(stream, DONE), **options)]
+
+    assert tuple(asyncio.run(main())) == expected
+    assert tuple(item.event for item in asyncio.run(main(parse=True))) == expected
+
+    async def batches() -> list[int]:
+        return [len(batch) async for batch in EventStream(AsyncSource(stream)).batches()]
+
+    assert asyncio.run(batches()) == [500]
+
+
 # --- arguments ------------------------------------------------------------------------------
 
 
@@ -952,6 +1315,23 @@ def test_single_chunk_is_no_source(source: Any) -> None:
         ({"last_event_id": None}, TypeError),
         ({"labels": [("a", "b")]}, TypeError),
         ({"labels": {"a": 1}}, TypeError),
+        ({"content_type": 5}, TypeError),
+        ({"content_type": [5]}, TypeError),
+        ({"content_type": []}, ValueError),
+        ({"content_type": "text"}, ValueError),
+        ({"content_type": "text/html; charset=utf-8"}, ValueError),
+        ({"content_type": ["text/plain", "*"]}, ValueError),
+        ({"excerpt_bytes": -1}, ValueError),
+        ({"excerpt_bytes": 1.0}, TypeError),
+        ({"excerpt_bytes": True}, TypeError),
+        ({"idle_timeout": 0}, ValueError),
+        ({"idle_timeout": -1.0}, ValueError),
+        ({"idle_timeout": float("nan")}, ValueError),
+        ({"idle_timeout": float("inf")}, ValueError),
+        ({"idle_timeout": "1"}, TypeError),
+        ({"idle_timeout": True}, TypeError),
+        ({"idle_resets_on": "comments"}, ValueError),
+        ({"idle_resets_on": None}, TypeError),
         ({"framing": "ndjson", "on_torn": "flush"}, ValueError),
         ({"framing": "ndjson", "last_event_id": "1"}, ValueError),
         ({"framing": "ndjson", "model": {}}, ValueError),

@@ -15,7 +15,13 @@ PUBLIC = {
     *("Stats", "JSONStats", "JSONErrorCounts", "backend", "__version__"),
     *("EventStream", "Parsed", "Report", "JSONLinesSink", "LoggingSink", "QuarantineEntry"),
     *("SeamstreamError", "DecodeError", "UTF8DecodeError", "JSONDecodeError", "SchemaError"),
-    *("TornError", "LimitExceededError", "StreamStateError", "ContentTypeError"),
+    *(
+        "TornError",
+        "LimitExceededError",
+        "StreamStateError",
+        "ContentTypeError",
+        "IdleTimeoutError",
+    ),
 }
 
 
@@ -35,8 +41,8 @@ def test_no_other_public_name_is_in_the_package() -> None:
     names = {name for name in vars(seamstream) if not name.startswith("_")}
     modules = {name for name in names if isinstance(getattr(seamstream, name), ModuleType)}
     assert modules <= {
-        *("errors", "limits", "stats", "stream", "validation", "quarantine", "paths", "cli"),
-        *("profiles", "testing", "compat"),
+        *("cli", "compat", "errors", "limits", "paths", "profiles", "quarantine", "sources"),
+        *("stats", "stream", "testing", "validation", "waiting"),
     }
     assert names - modules - {"annotations"} == PUBLIC - {"__version__"}
 

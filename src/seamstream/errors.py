@@ -10,6 +10,7 @@ The hierarchy::
     │   └── TornError
     ├── LimitExceededError
     ├── StreamStateError (RuntimeError)
+    ├── IdleTimeoutError (TimeoutError)
     └── ContentTypeError
 
 Messages say what was found and where, and never hold payload text: prompts and
@@ -24,6 +25,7 @@ from typing import Any
 __all__ = [
     "ContentTypeError",
     "DecodeError",
+    "IdleTimeoutError",
     "JSONDecodeError",
     "LimitExceededError",
     "SchemaError",
@@ -197,5 +199,56 @@ class StreamStateError(SeamstreamError, RuntimeError):
     """
 
 
+class IdleTimeoutError(SeamstreamError, TimeoutError):
+    """Report that a source gave nothing for too long.
+
+    Args:
+        seconds: The limit, in seconds.
+        awaited: What did not come: "bytes" or "items".
+
+    Attributes:
+        seconds: As above.
+        awaited: As above.
+    """
+
+    seconds: float
+    awaited: str
+
+    def __init__(self, seconds: float, awaited: str = "bytes") -> None:
+        super().__init__(f"no {awaited} for {seconds:g} seconds")
+        self.seconds = seconds
+        self.awaited = awaited
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.seconds, self.awaited), self.__dict__
+
+
 class ContentTypeError(SeamstreamError):
-    """Report a response whose content type is not the expected one."""
+    """Report a response whose content type is not the expected one.
+
+    Args:
+        content_type: What the response says it is: the header, parameters included.
+        expected: The media ranges that were expected.
+        excerpt: How the body begins, if that was asked for.
+
+    Attributes:
+        content_type: As above.
+        expected: As above.
+        excerpt: As above; never in the message.
+    """
+
+    content_type: str
+    expected: tuple[str, ...]
+    excerpt: bytes
+
+    def __init__(
+        self, content_type: str, expected: tuple[str, ...] = (), excerpt: bytes = b""
+    ) -> None:
+        found = repr(content_type[:80])
+        super().__init__(f"content type {found}, expected {' or '.join(expected) or 'another'}")
+        self.content_type = content_type
+        self.expected = expected
+        self.excerpt = excerpt
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        return type(self), (self.content_type, self.expected, self.excerpt), self.__dict__

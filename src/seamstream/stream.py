@@ -1,9 +1,10 @@
 """`EventStream`: the items of any source of bytes, with `for` or `async for`.
 
-How it works. An `_Intake` holds the decoder, what is counted and what an error does; it knows no
-I/O. One generator, and one asynchronous generator, bring it the chunks of the source and hand on
-what each chunk completes, as one batch; they are what closes the source, however they end. For a
-`for` without parsing, `itertools.chain` takes the batches apart.
+How it works. An `_Intake` holds the source, the decoder, what is counted, and what an error does.
+One generator, and one asynchronous generator, give the chunks of its source as they come: these
+note the times, keep the limits of time, and close the source, however they end. Without parsing,
+what iterates is the decoder's own iterator over these chunks, and no Python code runs for an event;
+otherwise, and for batches, generators feed the decoder with them.
 
 No reference leads from the intake or the generators back to the `EventStream`, so that what is
 dropped is freed at once.
@@ -13,35 +14,57 @@ dropped is freed at once.
 
 from __future__ import annotations
 
-import io
 import os
+import sys
 from collections import namedtuple
 from collections.abc import (
     AsyncGenerator,
-    AsyncIterable,
     AsyncIterator,
     Callable,
+    Collection,
     Generator,
     Iterable,
     Iterator,
     Mapping,
     Sequence,
 )
-from contextlib import AbstractContextManager, closing, nullcontext, suppress
+from contextlib import AbstractContextManager, aclosing, closing, nullcontext, suppress
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
-from itertools import chain
+from math import isfinite
 from operator import methodcaller
 from time import perf_counter_ns
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, cast, final, overload
 
 from ._backend import JSONStreamDecoder, SSEDecoder
-from .errors import DecodeError, JSONDecodeError, SchemaError, StreamStateError, TornError
+from .errors import (
+    ContentTypeError,
+    DecodeError,
+    IdleTimeoutError,
+    JSONDecodeError,
+    SchemaError,
+    SeamstreamError,
+    StreamStateError,
+    TornError,
+)
 from .limits import Limits
 from .quarantine import JSONLinesSink, Sink, make_entry
+from .sources import (
+    DRAIN_BYTES,
+    DRAIN_SECONDS,
+    Adapter,
+    adapt,
+    as_media_ranges,
+    content_type_of,
+    is_among,
+    is_timeout,
+    names_framing,
+    usual_types,
+)
 from .validation import event_loader, frame_loader
+from .waiting import TURN_NS, Alarm, Turns, running_loop
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -53,10 +76,9 @@ if TYPE_CHECKING:
 
     from ._backend import Event, Frame
     from .profiles import Profile
+    from .sources import Source
     from .stats import JSONErrorCounts
 
-    # Not by its base classes: what gives bytes in pieces has many shapes.
-    Source = Iterable[Buffer] | AsyncIterable[Buffer]
     ValueT = TypeVar("ValueT")
     FrameOrEventT = TypeVarWithDefault("FrameOrEventT", bound=Event | Frame, default=Event)
 
@@ -72,6 +94,10 @@ if TYPE_CHECKING:
         loads: Callable[[bytes], Any] | None
         last_event_id: str
         labels: Mapping[str, str] | None
+        content_type: str | Collection[str] | None
+        excerpt_bytes: int
+        idle_timeout: float | None
+        idle_resets_on: Literal["bytes", "items"]
 
 
 __all__ = ["Batches", "EventStream", "Parsed", "Report"]
@@ -83,7 +109,9 @@ OnError = Literal["flag", "raise", "quarantine", "skip"]
 FRAMINGS = ("sse", "ndjson", "concatenated", "array", "json-seq")
 JSON_SPACE = b" \t\n\r"
 SENTINEL = b"[DONE]"
-READ_BYTES = 64 << 10  # at most, from a file
+NO_CHUNK = cast("bytes", None)
+"""What a decoder's iterator refuses, and then ends; at an end it would take the input for whole."""
+PIECE_BYTES = 16 << 10  # what is handed to the decoder at a time, when others wait for their turn
 
 
 # --- What comes out -------------------------------------------------------------------------
@@ -131,8 +159,8 @@ class Report:
     the thing has happened.
 
     Attributes:
-        bytes: Bytes consumed. What came with the sentinel, in the same chunk, is in this and
-            the other counts.
+        bytes: Bytes consumed. What came after the sentinel in its chunk may be in this and the
+            other counts.
         events: Events of an event stream, the sentinel included, the torn one not.
         comments: See `Stats`, as for the next four.
         ignored_lines: Lines with an unknown field name.
@@ -152,7 +180,7 @@ class Report:
         array_closed: Whether the array's own bracket was read; None in other framings.
         opened_ns: When the `EventStream` was made.
         first_byte_ns: When the first chunk with bytes came.
-        first_event_ns: When the first item was complete.
+        first_event_ns: When the first item was complete: when the chunk came that completed it.
         last_byte_ns: When the last chunk with bytes came.
     """
 
@@ -179,96 +207,40 @@ class Report:
     last_byte_ns: int | None
 
 
-# --- Sources --------------------------------------------------------------------------------
-
-
-def _is_iterable(source: object) -> bool:
-    return hasattr(type(source), "__iter__") or callable(getattr(source, "read1", None))
-
-
-def _is_async_iterable(source: object) -> bool:
-    return hasattr(type(source), "__aiter__")
-
-
-def _check_source(source: Any) -> None:
-    given = type(source).__name__
-    if isinstance(source, (bytes, bytearray, memoryview, str)):
-        raise TypeError(f"source must be an iterable of chunks, not {given}: wrap it in a list")
-    if isinstance(source, io.TextIOBase):
-        raise TypeError("source is a file that was opened as text: open it as binary")
-    if not (_is_iterable(source) or _is_async_iterable(source)):
-        raise TypeError(f"source must be an iterable or async iterable of bytes, not {given}")
-
-
-def _chunks_of(source: Any) -> Iterator[Buffer]:
-    """Give the chunks of a source as they come: the only place that knows what can be one."""
-    # A file iterates over lines, and its read() waits until it has all that was asked for.
-    read: Any = getattr(source, "read1", None)
-    if read is None and isinstance(source, io.RawIOBase):
-        read = source.read  # with no buffer to fill it does not wait
-    return iter(source) if read is None else iter(partial(read, READ_BYTES), b"")
-
-
-def _async_chunks_of(source: Any) -> AsyncIterator[Buffer]:
-    """Do as `_chunks_of`, for an asynchronous source."""
-    # The readers of asyncio and aiohttp iterate over lines too, and refuse long ones.
-    if all(callable(getattr(source, name, None)) for name in ("read", "readuntil", "at_eof")):
-        return _read(source.read)
-    return aiter(source)
-
-
-async def _read(read: Callable[[int], Any]) -> AsyncGenerator[Buffer, None]:
-    while chunk := await read(READ_BYTES):
-        yield chunk
-
-
-def _close(*things: object) -> None:
-    """Close what can be closed, all of it whatever happens."""
-    if things:
-        thing, *rest = things
-        try:
-            close = getattr(thing, "close", None)
-            if callable(close):
-                close()
-        finally:
-            _close(*rest)
-
-
-async def _aclose(*things: object) -> None:
-    if things:
-        thing, *rest = things
-        try:
-            close: Any = getattr(thing, "aclose", None) or getattr(thing, "close", None)
-            if callable(close):
-                closed: Any = close()
-                if hasattr(closed, "__await__"):  # not every close() is asynchronous
-                    await closed
-        finally:
-            await _aclose(*rest)
-
-
 # --- The stream without its source ----------------------------------------------------------
 
 
 class _Intake:
-    """What is between chunks and items, and counts them."""
+    """What is between a source and items, and counts them; for the decoder, a source of chunks."""
 
     __slots__ = (
+        "adapter",
         "chunks",
+        "content_type",
         "decoder",
         "done",
         "done_seen",
+        "ended_ns",
+        "excerpt_bytes",
+        "failure",
         "first_byte_ns",
         "first_event_ns",
+        "framing",
         "has_ended",
         "has_logged",
+        "idle_resets_on",
+        "idle_timeout",
+        "is_checked",
         "is_event_stream",
+        "is_over",
         "is_source_closed",
         "keeps_text",
         "labels",
         "last_byte_ns",
+        "limits_reads",
         "load",
         "looks_at_is_done",
+        "needs_a_look",
         "on_error",
         "opened_ns",
         "owned_sink",
@@ -278,23 +250,31 @@ class _Intake:
         "schema_errors",
         "sink",
         "sink_errors",
-        "source",
+        "unlimit",
     )
 
     def __init__(
         self,
-        source: object,
+        adapter: Adapter,
         decoder: SSEDecoder | JSONStreamDecoder,
         *,
-        is_event_stream: bool,
+        framing: str,
         done: bytes | None,
         max_event_bytes: int,
     ) -> None:
-        self.source = source
-        self.chunks: object = None  # its iterator, when it has been asked for one
+        self.adapter = adapter
+        self.chunks: Any = None  # its iterator, when it has been asked for one
+        self.is_checked = False  # the content type
         self.is_source_closed = False
+        self.content_type: tuple[str, ...] | None = None
+        self.excerpt_bytes = 0
+        self.idle_timeout: float | None = None
+        self.idle_resets_on = "bytes"
+        self.limits_reads = False  # the source itself sees to the time-out
+        self.unlimit: Callable[[], object] | None = None
         self.decoder = decoder
-        self.is_event_stream = is_event_stream
+        self.framing = framing
+        self.is_event_stream = is_event_stream = framing == "sse"
         self.done = done
         # A slot of the event, which says the same in a tenth of the time.
         self.looks_at_is_done = is_event_stream and done == SENTINEL
@@ -313,12 +293,33 @@ class _Intake:
         self.quarantined = 0
         self.sink_errors = 0
         self.has_logged = False
+        self.is_over = False  # no further chunk is to be taken
+        self.needs_a_look = True  # at this, or at whether there was a first item
+        self.failure: BaseException | None = None  # of the decoder
         self.has_ended = False  # by the end of the source or the sentinel
         self.done_seen = False
         self.opened_ns = perf_counter_ns()
         self.first_byte_ns: int | None = None
         self.first_event_ns: int | None = None
         self.last_byte_ns: int | None = None
+        self.ended_ns: int | None = None
+
+    # What the decoder's iterators ask for.
+
+    def __iter__(self) -> Iterator[Buffer]:
+        return _chunks_of(self, for_iterator=True)
+
+    def __aiter__(self) -> AsyncIterator[Buffer]:
+        return _async_chunks_of(self, for_iterator=True, may_cut=True)
+
+    def _on_stop(self, failure: BaseException | None) -> None:
+        """Note why no further chunk is to be taken: the sentinel, or a failure of the decoder."""
+        if self.is_over:  # closed: what failed is `NO_CHUNK`
+            return
+        self.is_over = self.needs_a_look = True
+        self.failure = failure
+        if failure is None:
+            self.done_seen = self.has_ended = True
 
     # Items.
 
@@ -328,19 +329,13 @@ class _Intake:
         if done is not None:
             for index, item in enumerate(items):
                 if item.raw.strip(JSON_SPACE) == done and not item.torn:
-                    self.done_seen = self.has_ended = True
+                    self._on_stop(None)
                     return items[:index]
         return items
 
     def finish(self) -> tuple[Any, ...]:
         """Give what the end of the source settles."""
-        self.has_ended = True
-        items = self.decoder.close()
-        if not items:
-            return items
-        if self.first_event_ns is None and not items[0].torn:
-            self.first_event_ns = perf_counter_ns()
-        return self.until_done(items)
+        return self.until_done(self.decoder.close())
 
     # Values.
 
@@ -402,15 +397,109 @@ class _Intake:
 
     # The source.
 
+    def begin(self) -> Iterator[Buffer]:
+        """Check the source, and give its chunks."""
+        self.check()
+        chunks = self.chunks
+        if chunks is None:
+            self.limit_reads()
+            if self.idle_timeout is not None and not self.limits_reads:
+                raise ValueError(
+                    "idle_timeout cannot be kept for this source: set the read time-out of what it "
+                    "reads from, or use an asynchronous one"
+                )
+            self.chunks = chunks = self.adapter.chunks()
+        return cast("Iterator[Buffer]", chunks)
+
+    async def abegin(self) -> AsyncIterator[Buffer]:
+        await self.acheck()
+        chunks = self.chunks
+        if chunks is None:
+            self.limit_reads()
+            self.chunks = chunks = self.adapter.async_chunks()
+        return cast("AsyncIterator[Buffer]", chunks)
+
+    def limit_reads(self) -> None:
+        if self.idle_timeout is not None:
+            self.unlimit = self.adapter.limit_reads(self.idle_timeout)
+            self.limits_reads = self.unlimit is not None
+
+    def check(self) -> None:
+        """Check the content type.
+
+        Raises:
+            ContentTypeError: It is not one of this framing.
+        """
+        error = self._content_type_error()
+        if error is not None:
+            if self.excerpt_bytes:
+                self.chunks = self.adapter.chunks()
+                error.excerpt = bytes(next(self.chunks, b""))[: self.excerpt_bytes]
+            raise error
+
+    async def acheck(self) -> None:
+        """Do as `check`, with an asynchronous source."""
+        error = self._content_type_error()
+        if error is not None:
+            if self.excerpt_bytes:
+                self.chunks = self.adapter.async_chunks()
+                error.excerpt = bytes(await anext(self.chunks, b""))[: self.excerpt_bytes]
+            raise error
+
+    def _content_type_error(self) -> ContentTypeError | None:
+        given = None if self.is_checked else content_type_of(self.adapter.source)
+        if given is None:
+            self.is_checked = True
+            return None
+        if self.content_type is None:
+            expected = usual_types(self.framing)
+            self.is_checked = names_framing(given, self.framing)
+        else:
+            expected = self.content_type
+            self.is_checked = is_among(given, expected)
+        return None if self.is_checked else ContentTypeError(given, expected)
+
+    def raise_failure(self) -> None:
+        """Raise what the decoder failed with, if it did."""
+        failure, self.failure = self.failure, None
+        if failure is not None:
+            try:
+                raise failure
+            finally:
+                del failure  # whose frames this one is among
+
+    def idle_error(self) -> IdleTimeoutError:
+        assert self.idle_timeout is not None
+        return IdleTimeoutError(self.idle_timeout, self.idle_resets_on)
+
     def close_source(self) -> None:
-        if not self.is_source_closed:
-            self.is_source_closed = True
-            _close(*self._to_close())
+        source, chunks = self.adapter.source, self.chunks
+        if self.is_source_closed or _is_running(source):
+            return  # who runs it closes it
+        self.is_source_closed = True
+        if self.unlimit is not None:
+            self.unlimit()
+        try:
+            if not (chunks is None or chunks is source or _is_running(chunks)):
+                close = getattr(chunks, "close", None)
+                if callable(close):
+                    close()
+        finally:
+            self.adapter.close()
 
     async def aclose_source(self) -> None:
-        if not self.is_source_closed:
-            self.is_source_closed = True
-            await _aclose(*self._to_close())
+        source, chunks = self.adapter.source, self.chunks
+        if self.is_source_closed or _is_running(source):
+            return
+        self.is_source_closed = True
+        try:
+            if not (chunks is None or chunks is source or _is_running(chunks)):
+                close: Any = getattr(chunks, "aclose", None)
+                if callable(close):
+                    closing: Any = close()
+                    await closing
+        finally:
+            await self.adapter.aclose()
 
     def close_quietly(self) -> None:
         """Close a source of which the bytes, or the error, are what counts."""
@@ -421,15 +510,35 @@ class _Intake:
         with suppress(Exception):
             await self.aclose_source()
 
-    def _to_close(self) -> tuple[object, ...]:
-        chunks, self.chunks = self.chunks, None
-        return (self.source,) if chunks is None or chunks is self.source else (chunks, self.source)
-
     # The report.
+
+    def count_items(self, stats: Any) -> int:
+        """Count what is complete."""
+        if self.is_event_stream:
+            return cast("int", stats.events)
+        errors = stats.errors
+        return cast(
+            "int",
+            stats.frames
+            + errors.syntax
+            + errors.garbage
+            + errors.separator
+            + errors.truncated
+            + errors.oversize,
+        )
+
+    def note_firsts(self) -> None:
+        """Note the times of the first byte and item: those of the chunk in hand, or of the end."""
+        if self.first_byte_ns is None:
+            self.first_byte_ns = self.last_byte_ns
+        if self.first_event_ns is None and self.count_items(self.decoder.stats):
+            self.first_event_ns = self.ended_ns or self.last_byte_ns
+            self.needs_a_look = self.is_over
 
     def report(self) -> Report:
         stats: Any = self.decoder.stats
         is_parsed = self.load is not None
+        self.note_firsts()
         return Report(
             bytes=stats.bytes,
             events=getattr(stats, "events", 0),
@@ -463,6 +572,11 @@ def _as_bytes(chunk: Buffer) -> bytes:
         if not view.c_contiguous:
             raise BufferError("the buffer is not C-contiguous")
         return view.tobytes()
+
+
+def _is_running(chunks: Any) -> bool:
+    """Tell whether a generator cannot be closed: it is what asks for that, or somebody else's."""
+    return bool(getattr(chunks, "gi_running", False) or getattr(chunks, "ag_running", False))
 
 
 def _forget_frames(error: BaseException) -> None:
@@ -502,25 +616,193 @@ def _log_sink_error(error: Exception) -> None:
 # as the decoder does.
 
 
-def _batches_of(intake: _Intake) -> Generator[tuple[Any, ...], None, None]:
-    """Pull the chunks of a source and give what each completes; close it, however this ends."""
-    clock, feed = perf_counter_ns, intake.decoder.feed
-    looks_at_is_done, safe_bytes = intake.looks_at_is_done, intake.safe_bytes
+def _chunks_of(intake: _Intake, *, for_iterator: bool = False) -> Generator[bytes, None, None]:
+    """Give the chunks of a source, to an iterator of the decoder or not; close it in any case."""
+    clock = perf_counter_ns
+    resets_on_items = intake.idle_timeout is not None and intake.idle_resets_on == "items"
     try:
-        intake.chunks = chunks = _chunks_of(intake.source)
-        for chunk in chunks:
+        watch = _ItemWatch(intake) if resets_on_items else None
+        for chunk in intake.begin():
             now = clock()
             if type(chunk) is not bytes:
                 chunk = _as_bytes(chunk)
             if chunk:
                 intake.last_byte_ns = now
-                if intake.first_byte_ns is None:
-                    intake.first_byte_ns = now
+            yield chunk
+            if intake.needs_a_look:
+                if intake.is_over:
+                    break
+                intake.note_firsts()
+            if watch is not None:
+                watch.look(now)
+        else:
+            intake.has_ended = True
+            intake.ended_ns = clock()
+            return
+        intake.raise_failure()
+        if intake.done_seen:
+            intake.adapter.drain(intake.chunks)
+        elif for_iterator:
+            yield NO_CHUNK
+    except Exception as error:
+        if intake.limits_reads and is_timeout(error) and not isinstance(error, SeamstreamError):
+            raise intake.idle_error() from error
+        raise
+    finally:
+        intake.close_quietly()
+
+
+async def _async_chunks_of(
+    intake: _Intake, *, for_iterator: bool = False, may_cut: bool
+) -> AsyncGenerator[bytes, None]:
+    """Do so asynchronously; give large chunks in pieces if they may be cut, for others' turns."""
+    clock = perf_counter_ns
+    loop = running_loop()
+    turns = Turns(loop)
+    due_ns = turns.due_ns
+    piece_bytes = PIECE_BYTES if may_cut and loop is not None else sys.maxsize
+    watched: Any = None
+    try:
+        chunks = await intake.abegin()
+        if intake.idle_timeout is not None:
+            if loop is None:
+                raise RuntimeError("idle_timeout needs a running event loop of asyncio")
+            chunks = watched = _watched(intake, chunks, Alarm(loop, intake.idle_timeout))
+        async for chunk in chunks:
+            now = clock()
+            if type(chunk) is not bytes:
+                chunk = _as_bytes(chunk)
+            size = len(chunk)
+            if 0 < size <= piece_bytes:
+                intake.last_byte_ns = now
+                yield chunk
+            elif size:
+                intake.last_byte_ns = now
+                at = 0
+                while at < size and not intake.is_over:
+                    yield chunk[at : at + piece_bytes]
+                    at += piece_bytes
+                    began, now = now, clock()
+                    # As much as is handed out within a turn.
+                    if now - began > TURN_NS:
+                        piece_bytes = max(piece_bytes >> 1, 256)
+                    elif piece_bytes < PIECE_BYTES and now - began < TURN_NS >> 2:
+                        piece_bytes <<= 1
+                    if now >= due_ns:
+                        await turns.give()
+                        due_ns = turns.due_ns
+            if intake.needs_a_look:
+                if intake.is_over:
+                    break
+                intake.note_firsts()
+            if now >= due_ns:
+                await turns.give()
+                due_ns = turns.due_ns
+        else:
+            intake.has_ended = True
+            intake.ended_ns = clock()
+            return
+        intake.raise_failure()
+        if intake.done_seen:
+            if intake.adapter.is_reusable and loop is not None:
+                await _drain(intake.chunks, Alarm(loop, DRAIN_SECONDS))
+        elif for_iterator:
+            yield NO_CHUNK
+    except Exception as error:
+        if intake.limits_reads and is_timeout(error) and not isinstance(error, SeamstreamError):
+            raise intake.idle_error() from error
+        raise
+    finally:
+        try:
+            if watched is not None:
+                await watched.aclose()
+        finally:
+            await intake.aclose_quietly()
+
+
+class _ItemWatch:
+    """See to it that items come, where the source itself sees to it that bytes do."""
+
+    def __init__(self, intake: _Intake) -> None:
+        assert intake.idle_timeout is not None
+        self.intake = intake
+        self.limit_ns = int(intake.idle_timeout * 1e9)
+        self.items = 0
+        self.since: int = intake.opened_ns
+
+    def look(self, now: int) -> None:
+        """Raise if there was no item for too long, which is noticed when other bytes come."""
+        intake = self.intake
+        items = intake.count_items(intake.decoder.stats)
+        if items != self.items:
+            self.items, self.since = items, perf_counter_ns()
+        elif now - self.since > self.limit_ns:
+            raise intake.idle_error()
+
+
+async def _watched(
+    intake: _Intake, chunks: AsyncIterator[Buffer], alarm: Alarm
+) -> AsyncGenerator[bytes, None]:
+    """Give the chunks; raise if they, or items, do not come in time."""
+    by_items = intake.idle_resets_on == "items"
+    items = 0
+    try:
+        while True:
+            alarm.begin(perf_counter_ns())
+            try:
+                chunk = await chunks.__anext__()
+            except StopAsyncIteration:
+                return
+            except BaseException as error:
+                if alarm.has_rung():
+                    cause = error if isinstance(error, Exception) else None
+                    raise intake.idle_error() from cause
+                raise
+            finally:
+                alarm.end()
+            if type(chunk) is not bytes:
+                chunk = _as_bytes(chunk)
+            if chunk and not by_items:
+                alarm.forget()
+            yield chunk
+            if by_items:
+                before, items = items, intake.count_items(intake.decoder.stats)
+                if items != before:
+                    alarm.forget()
+    finally:
+        alarm.cancel()
+
+
+async def _drain(chunks: AsyncIterator[Buffer], alarm: Alarm) -> None:
+    """Read to the end of a response if that is there: then its connection can be used again."""
+    left = DRAIN_BYTES
+    try:
+        while left > 0:
+            alarm.begin(perf_counter_ns())
+            try:
+                chunk = await anext(chunks, None)
+            except BaseException as error:
+                if alarm.has_rung() or isinstance(error, Exception):
+                    return  # nothing of it matters any more
+                raise
+            finally:
+                alarm.end()
+            if chunk is None:
+                return
+            left -= len(_as_bytes(chunk))
+    finally:
+        alarm.cancel()
+
+
+def _batches_of(intake: _Intake) -> Generator[tuple[Any, ...], None, None]:
+    """Give what each chunk completes."""
+    feed = intake.decoder.feed
+    looks_at_is_done, safe_bytes = intake.looks_at_is_done, intake.safe_bytes
+    with closing(_chunks_of(intake)) as chunks:
+        for chunk in chunks:
             items: tuple[Any, ...] = feed(chunk)
             if not items:
                 continue
-            if intake.first_event_ns is None:
-                intake.first_event_ns = clock()
             if looks_at_is_done:
                 for item in items:
                     if item.is_done:
@@ -530,62 +812,46 @@ def _batches_of(intake: _Intake) -> Generator[tuple[Any, ...], None, None]:
                 items = intake.until_done(items)
             if items:
                 yield items
-            if intake.has_ended:
-                return
-            if len(chunk) > safe_bytes:
+            if not intake.is_over and len(chunk) > safe_bytes:
                 feed(b"")  # raises an error that came after the items
+    if not intake.is_over:
         items = intake.finish()
-        intake.close_quietly()
         if items:
             yield items
             intake.decoder.close()  # raises an error that came after the items
-    finally:
-        intake.close_quietly()
 
 
 async def _async_items_of(
-    intake: _Intake, arrange: Callable[[tuple[Any, ...]], Iterable[Any]] | None
+    intake: _Intake, arrange: Callable[[tuple[Any, ...]], Iterable[Any]], *, may_cut: bool
 ) -> AsyncGenerator[Any, None]:
-    """Do so asynchronously, and give the items as `arrange` does, or else one by one."""
-    clock, feed = perf_counter_ns, intake.decoder.feed
+    """Do so asynchronously, and give the items as `arrange` does."""
+    feed = intake.decoder.feed
     looks_at_is_done, safe_bytes = intake.looks_at_is_done, intake.safe_bytes
     try:
-        intake.chunks = chunks = _async_chunks_of(intake.source)
-        async for chunk in chunks:
-            now = clock()
-            if type(chunk) is not bytes:
-                chunk = _as_bytes(chunk)
-            if chunk:
-                intake.last_byte_ns = now
-                if intake.first_byte_ns is None:
-                    intake.first_byte_ns = now
-            items: tuple[Any, ...] = feed(chunk)
-            if not items:
-                continue
-            if intake.first_event_ns is None:
-                intake.first_event_ns = clock()
-            if looks_at_is_done:
-                for item in items:
-                    if item.is_done:
-                        items = intake.until_done(items)
-                        break
-            else:
-                items = intake.until_done(items)
-            for item in items if arrange is None else arrange(items):
+        async with aclosing(_async_chunks_of(intake, may_cut=may_cut)) as chunks:
+            async for chunk in chunks:
+                items: tuple[Any, ...] = feed(chunk)
+                if not items:
+                    continue
+                if looks_at_is_done:
+                    for item in items:
+                        if item.is_done:
+                            items = intake.until_done(items)
+                            break
+                else:
+                    items = intake.until_done(items)
+                for item in arrange(items):
+                    yield item
+                if not intake.is_over and len(chunk) > safe_bytes:
+                    feed(b"")  # raises an error that came after the items
+        if not intake.is_over:
+            items = intake.finish()
+            for item in arrange(items):
                 yield item
-            if intake.has_ended:
-                return
-            if len(chunk) > safe_bytes:
-                feed(b"")  # raises an error that came after the items
-        items = intake.finish()
-        await intake.aclose_quietly()
-        for item in items if arrange is None else arrange(items):
-            yield item
-        if items:
-            intake.decoder.close()  # raises an error that came after the items
+            if items:
+                intake.decoder.close()  # raises an error that came after the items
     finally:
         intake.owned_sink.__exit__(None, None, None)
-        await intake.aclose_quietly()
 
 
 def _arranged(
@@ -620,8 +886,12 @@ class Batches(Generic[ItemT]):
 class EventStream(Generic[ItemT]):
     """Read the items of any source of bytes, with `for` or `async for`.
 
-        with seamstream.EventStream(chunks, model=Completion) as stream:
-            for event, completion, error in stream:
+        with httpx.stream("POST", url, json=question) as response:
+            for event in seamstream.EventStream(response):
+                ...
+
+        async with seamstream.EventStream(aiohttp_response, model=Completion) as stream:
+            async for event, completion, error in stream:
                 ...
 
     Each item comes out with the chunk that completes it, before the next chunk is asked for. What
@@ -632,12 +902,21 @@ class EventStream(Generic[ItemT]):
     closed at its end, at the sentinel, on an error, and when the stream is dropped (then an
     asynchronous one by the event loop, as any asynchronous generator).
 
+    After the sentinel of a response, what is left of it is read if it is there at once, so that its
+    connection can be used again: for 50 ms and 64 KiB at most, then it is closed.
+
     There is one iteration: `iter()` a second time, after a `break` for instance, goes on with it.
 
+    An `async for` gives the others on the event loop of asyncio their turns, every 10 ms or so,
+    also when the source always has data ready and never waits.
+
     Args:
-        source: An iterable or asynchronous iterable of bytes-like chunks, cut anywhere; a file
-            opened as binary, or what `makefile("rb")` of a socket gives; a `StreamReader` of
-            asyncio. The exceptions of a source pass through.
+        source: A response of httpx, httpx2, requests, urllib3, aiohttp or niquests, its body not
+            read before (`stream=True`, `preload_content=False`); an iterable or asynchronous
+            iterable of bytes-like chunks, cut anywhere; a file opened as binary, or what
+            `makefile("rb")` of a socket gives; a `StreamReader` of asyncio. The content of a
+            response is decoded (gzip, br, deflate) as far as its library can. The exceptions of a
+            source pass through. The HTTP status is not looked at.
         framing: "sse" for event streams, whose items are `Event`; "ndjson", "concatenated",
             "array" or "json-seq" for JSON, whose items are `Frame`.
         model: Validate the payloads: a pydantic model, a `TypeAdapter`, or a type one can be made
@@ -663,18 +942,38 @@ class EventStream(Generic[ItemT]):
         loads: What parses JSON in place of `orjson.loads`; models do not use it.
         last_event_id: The last event ID to begin with. Only for event streams.
         labels: Texts to find an entry by in the quarantine, the name of the upstream say.
+        content_type: What the Content-Type of a source with headers may be: a media range
+            ("text/plain", "text/*") or several; "*/*" for any. None: that of the framing, which is
+            `text/event-stream` for event streams; for JSON any type with `json` in its name but
+            those of another framing, and what says nothing (`text/plain`,
+            `application/octet-stream`). Letter case and parameters do not count, `charset` neither:
+            event streams and JSON are UTF-8. A source without this header is accepted. It is
+            checked on entering the block, or else before the first chunk is taken.
+        excerpt_bytes: How many bytes of the body of a source with another content type to put in
+            `ContentTypeError.excerpt`, out of its first chunk.
+        idle_timeout: How many seconds the source may give nothing, while it is waited for; then
+            `IdleTimeoutError` is raised, after all that was complete. With `async for`, of any
+            source, under asyncio; with `for`, of responses and sockets: it is then the read
+            time-out of their transport. None: as the source does.
+        idle_resets_on: "bytes": any byte is a sign of life, comments included; "items": only a
+            complete item. With `for`, that no item came is noticed when the next bytes come.
 
     Raises:
         TypeError: An argument has the wrong type.
         ValueError: An argument has a value that it cannot have, or not with the others.
         ImportError: There is a `model`, and pydantic 2 is not installed.
         PydanticUserError: `model` is nothing that pydantic can validate.
+
+    Entering the block, or else the iteration, also raises:
+        ContentTypeError: The source says that it is something else; it is closed.
+        IdleTimeoutError: The source gave nothing for `idle_timeout` seconds.
+        LimitExceededError: An item outgrew the limit.
+        ValueError: `idle_timeout` cannot be kept for this source.
+        RuntimeError: `idle_timeout` needs a running event loop of asyncio.
     """
 
     __slots__ = (
         "__weakref__",
-        "_async_generator",
-        "_generator",
         "_intake",
         "_is_closed",
         "_iterator",
@@ -798,8 +1097,12 @@ class EventStream(Generic[ItemT]):
         loads: Callable[[bytes], Any] | None = None,
         last_event_id: str = "",
         labels: Mapping[str, str] | None = None,
+        content_type: str | Collection[str] | None = None,
+        excerpt_bytes: int = 0,
+        idle_timeout: float | None = None,
+        idle_resets_on: Literal["bytes", "items"] = "bytes",
     ) -> None:
-        _check_source(source)
+        adapter = adapt(source)
         _check_choice("framing", framing, FRAMINGS)
         _check_choice("on_error", on_error, ("flag", "raise", "quarantine", "skip"))
         if not isinstance(parse, bool):
@@ -827,14 +1130,20 @@ class EventStream(Generic[ItemT]):
                 framing=framing, limits=limits, on_limit=on_limit, loads=loads
             )
         intake = _Intake(
-            source,
+            adapter,
             decoder,
-            is_event_stream=framing == "sse",
+            framing=framing,
             done=_as_payload(done),
             max_event_bytes=limits.max_event_bytes,
         )
         intake.on_error = on_error
         intake.labels = _as_labels(labels)
+        if content_type is not None:
+            intake.content_type = as_media_ranges(content_type)
+        intake.excerpt_bytes = _as_count("excerpt_bytes", excerpt_bytes)
+        intake.idle_timeout = _as_seconds("idle_timeout", idle_timeout)
+        _check_choice("idle_resets_on", idle_resets_on, ("bytes", "items"))
+        intake.idle_resets_on = idle_resets_on
         if model is not None:
             intake.load, intake.keeps_text = _as_loader(model, intake.is_event_stream)
         elif parse:
@@ -850,9 +1159,6 @@ class EventStream(Generic[ItemT]):
         self._intake = intake
         self._style: str | None = None  # what is iterated over, once it is
         self._iterator: Any = None
-        # What closes the source: the iterator, or inside it.
-        self._generator: Any = None
-        self._async_generator: Any = None
         self._is_closed = False
 
     # Iteration.
@@ -874,13 +1180,14 @@ class EventStream(Generic[ItemT]):
     def _iterate(self, what: str) -> Iterator[Any]:
         if self._begins(what):
             intake = self._intake
-            if not _is_iterable(intake.source):
+            if not intake.adapter.is_sync:
                 raise TypeError("the source is asynchronous: use `async for`")
             if intake.load is not None:
-                self._generator = self._iterator = _arranged(intake, self._arrangement(what))
+                self._iterator = _arranged(intake, self._arrangement(what))
+            elif what == "batches":
+                self._iterator = _batches_of(intake)
             else:
-                self._generator = batches = _batches_of(intake)
-                self._iterator = batches if what == "batches" else chain.from_iterable(batches)
+                self._iterator = intake.decoder.iter(intake, done=intake.done)
             self._style = what
         return cast("Iterator[Any]", self._iterator)
 
@@ -888,14 +1195,16 @@ class EventStream(Generic[ItemT]):
         style = "asynchronous " + what
         if self._begins(style):
             intake = self._intake
-            if not _is_async_iterable(intake.source):
+            if not intake.adapter.is_async:
                 raise TypeError("the source is not asynchronous: use `for`")
-            arrange = None
             if intake.load is not None:
-                arrange = self._arrangement(what)
+                self._iterator = _async_items_of(
+                    intake, self._arrangement(what), may_cut=what == "items"
+                )
             elif what == "batches":
-                arrange = _together
-            self._async_generator = self._iterator = _async_items_of(intake, arrange)
+                self._iterator = _async_items_of(intake, _together, may_cut=False)
+            else:
+                self._iterator = intake.decoder.aiter(intake, done=intake.done)
             self._style = style
         return cast("AsyncIterator[Any]", self._iterator)
 
@@ -914,31 +1223,28 @@ class EventStream(Generic[ItemT]):
     # Closing.
 
     def close(self) -> None:
-        """Close the source, and the sink if it was given as a path; end the iteration."""
-        self._is_closed = True
+        """Close the source, and the sink if it was given as a path; end the iteration.
+
+        An iterator that is still held gives what is complete in its chunk, and ends.
+        """
+        self._is_closed = self._intake.is_over = self._intake.needs_a_look = True
         with self._intake.owned_sink:
-            try:
-                self._intake.close_source()
-            finally:
-                # Not from inside: what is called while it runs cannot end it.
-                generator = self._generator
-                if generator is not None and not generator.gi_running:
-                    generator.close()
+            self._intake.close_source()
 
     async def aclose(self) -> None:
         """Close an asynchronous source; otherwise as `close`."""
-        self._is_closed = True
+        self._is_closed = self._intake.is_over = self._intake.needs_a_look = True
         with self._intake.owned_sink:
-            try:
-                await self._intake.aclose_source()
-            finally:
-                generator = self._async_generator
-                if generator is not None and not generator.ag_running:
-                    await generator.aclose()
+            await self._intake.aclose_source()
 
     def __enter__(self) -> Self:
-        if not _is_iterable(self._intake.source):
+        if not self._intake.adapter.is_sync:
             raise TypeError("the source is asynchronous: use `async with`")
+        try:
+            self._intake.check()
+        except BaseException as error:
+            self.__exit__(type(error), error, None)
+            raise
         return self
 
     def __exit__(
@@ -952,8 +1258,13 @@ class EventStream(Generic[ItemT]):
         self.close()
 
     async def __aenter__(self) -> Self:
-        if not _is_async_iterable(self._intake.source):
+        if not self._intake.adapter.is_async:
             raise TypeError("the source is not asynchronous: use `with`")
+        try:
+            await self._intake.acheck()
+        except BaseException as error:
+            await self.__aexit__(type(error), error, None)
+            raise
         return self
 
     async def __aexit__(
@@ -985,7 +1296,7 @@ class EventStream(Generic[ItemT]):
 
     def __repr__(self) -> str:
         state = "closed" if self._is_closed else "ended" if self._intake.has_ended else "open"
-        return f"<EventStream of {type(self._intake.source).__name__}, {state}>"
+        return f"<EventStream of {type(self._intake.adapter.source).__name__}, {state}>"
 
 
 # --- Arguments ------------------------------------------------------------------------------
@@ -1005,6 +1316,24 @@ def _as_payload(done: str | bytes | None) -> bytes | None:
     if not (done is None or isinstance(done, bytes)):
         raise TypeError(f"done must be str, bytes or None, not {type(done).__name__}")
     return None if done is None else done.strip(JSON_SPACE)
+
+
+def _as_count(name: str, count: int) -> int:
+    if type(count) is not int:
+        raise TypeError(f"{name} must be int, not {type(count).__name__}")
+    if count < 0:
+        raise ValueError(f"{name} must not be negative, not {count}")
+    return count
+
+
+def _as_seconds(name: str, seconds: float | None) -> float | None:
+    if seconds is None:
+        return None
+    if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
+        raise TypeError(f"{name} must be a number of seconds or None, not {type(seconds).__name__}")
+    if not (isfinite(seconds) and seconds > 0):
+        raise ValueError(f"{name} must be a positive number of seconds, not {seconds!r}")
+    return float(seconds)
 
 
 def _as_labels(labels: Mapping[str, str] | None) -> dict[str, str]:

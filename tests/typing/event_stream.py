@@ -3,10 +3,17 @@
 from __future__ import annotations
 
 import asyncio
+import http.client
 import io
 from collections.abc import AsyncIterable, AsyncIterator, Iterator, Sequence
 from typing import Any
 
+import aiohttp
+import httpx
+import httpx2
+import niquests
+import requests
+import urllib3
 from pydantic import BaseModel, TypeAdapter
 from typing_extensions import assert_type
 
@@ -73,6 +80,29 @@ def kinds_of_items(
     EventStream(chunks, parse=True, on_error="quarantine", quarantine=LoggingSink(), done=None)
 
 
+def responses(
+    of_httpx: httpx.Response,
+    of_httpx2: httpx2.Response,
+    of_requests: requests.Response,
+    of_urllib3: urllib3.HTTPResponse,
+    of_urllib: http.client.HTTPResponse,
+    of_aiohttp: aiohttp.ClientResponse,
+    of_niquests: niquests.Response,
+    of_niquests_async: niquests.AsyncResponse,
+) -> None:
+    assert_type(EventStream(of_httpx), EventStream[Event])
+    assert_type(EventStream(of_httpx2), EventStream[Event])
+    assert_type(EventStream(of_requests), EventStream[Event])
+    assert_type(EventStream(of_urllib3), EventStream[Event])
+    assert_type(EventStream(of_urllib), EventStream[Event])
+    assert_type(EventStream(of_aiohttp), EventStream[Event])
+    assert_type(EventStream(of_niquests), EventStream[Event])
+    assert_type(EventStream(of_niquests_async), EventStream[Event])
+    EventStream(of_httpx, idle_timeout=30, idle_resets_on="items", excerpt_bytes=200)
+    EventStream(of_httpx, content_type="*/*")
+    EventStream(of_httpx, content_type=["text/plain", "application/*"])
+
+
 def iteration(chunks: list[bytes]) -> None:
     stream = EventStream(chunks, model=Model)
     assert_type(iter(stream), Iterator[Parsed[Model | None]])
@@ -104,4 +134,5 @@ def refused(chunks: list[bytes]) -> None:
     EventStream(chunks, framing="xml")  # type: ignore[call-overload]  # pyright: ignore[reportCallIssue, reportArgumentType]
     EventStream(chunks, on_error="skip")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     EventStream(b"x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
+    EventStream(chunks, idle_resets_on="comments")  # type: ignore[call-overload]  # pyright: ignore[reportArgumentType]
     EventStream("x")  # type: ignore[arg-type]  # pyright: ignore[reportArgumentType]
