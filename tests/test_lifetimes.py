@@ -205,3 +205,20 @@ def test_long_event_type_is_not_remembered(
     )
     assert compiled.name == "rust"
     assert int(run_python(code=code)) < 64 * 1024
+
+
+def test_raw_is_the_same_whatever_came_before_it(implementation: Implementation) -> None:
+    decoder = implementation.SSEDecoder()
+    kept: dict[bytes, str] = {}
+    for number in range(4000):
+        # Lengths that fall and rise by little and by much, past what small objects may have.
+        length = (number * 7) % 40 + (number // 100 * 97) % 520 + 1
+        digits = f"{number % 9 + 1}" * min(length, 300) + "0" * max(length - 300, 0)
+        (event,) = decoder.feed(f"data: {digits}\n\n".encode())
+        assert event.raw == digits.encode()
+        assert hash(event.raw) == hash(digits.encode())
+        if length <= 300:
+            assert float(event.raw) == float(digits)  # which takes a NUL after the last byte
+        if number % 13 == 0:
+            kept[event.raw] = digits
+    assert [raw.decode() for raw in kept] == [*kept.values()]

@@ -5,7 +5,7 @@
 //! the stream context, which refers neither to events nor to the decoder.
 
 use crate::get::{self, Memos};
-use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, new_text};
+use crate::raw::{Object, Raised, Strong, bytes_of, drop_bytes, guard, guard_py, new_text};
 use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
@@ -138,7 +138,7 @@ pub(crate) fn new_event(
     unsafe {
         let kind = shared.event_type.as_ptr().cast::<ffi::PyTypeObject>();
         let object = match take_shell() {
-            Some(shell) => Strong::owned(ffi::PyObject_Init(shell.as_ptr(), kind))?,
+            Some(shell) => Strong::borrowed(shell.as_ptr()),
             None => Strong::owned(ffi::PyObject_New::<ffi::PyObject>(kind))?,
         };
         let made = object.as_ptr().cast::<Event>();
@@ -269,17 +269,19 @@ unsafe extern "C" fn event_dealloc(object: Object) {
     // for each of its objects; memory that becomes a shell is nobody's.
     unsafe {
         let event = object.cast::<Event>();
-        for field in [(*event).event, (*event).id, (*event).retry, (*event).raw, (*event).is_done] {
+        for field in [(*event).event, (*event).id, (*event).retry, (*event).is_done] {
             ffi::Py_DECREF(field);
         }
+        drop_bytes((*event).raw);
         for field in [(*event).data, (*event).wire, (*event).context] {
             ffi::Py_XDECREF(field);
         }
-        let kind = ffi::Py_TYPE(object);
+        // With its type: a shell is an event again when its count is no longer 0.
         if !keep_shell(object) {
+            let kind = ffi::Py_TYPE(object);
             ffi::PyObject_Free(object.cast());
+            ffi::Py_DECREF(kind.cast());
         }
-        ffi::Py_DECREF(kind.cast());
     }
 }
 

@@ -11,6 +11,8 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use seamstream::utf8::{self, Shape, Width};
 use seamstream::{OutOfMemory, PayloadBuf};
+#[cfg(not(Py_GIL_DISABLED))]
+use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
@@ -112,12 +114,85 @@ pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
 /// A new `bytes` object.
 #[inline(always)]
 pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
+    #[cfg(not(Py_GIL_DISABLED))]
+    if let Some(spare) = take_spare(bytes.len()) {
+        // SAFETY: exact `bytes` with room for so many and a NUL, which nobody else knows.
+        unsafe {
+            let made = spare.as_ptr().cast::<ffi::PyBytesObject>();
+            (*made).ob_base.ob_size = bytes.len().cast_signed();
+            #[allow(deprecated)] // as hash() sets it, so it has to be unset
+            {
+                (*made).ob_shash = -1;
+            }
+            let data = ffi::PyBytes_AS_STRING(spare.as_ptr()).cast::<u8>().cast_mut();
+            ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+            data.add(bytes.len()).write(0);
+        }
+        return Ok(spare);
+    }
     // SAFETY: pointer and length are those of a slice, which is never longer than isize::MAX.
     unsafe {
         Strong::owned(ffi::PyBytes_FromStringAndSize(
             bytes.as_ptr().cast(),
             bytes.len().cast_signed(),
         ))
+    }
+}
+
+/// Payloads of events that are gone, for the next ones: a tenth of what an event costs.
+///
+/// Bounded: 64 of half a KiB. Only with the GIL, which keeps all others out.
+#[cfg(not(Py_GIL_DISABLED))]
+struct Spares(UnsafeCell<([Object; 64], usize)>);
+
+#[cfg(not(Py_GIL_DISABLED))]
+// SAFETY: reached with the GIL held only.
+unsafe impl Sync for Spares {}
+
+#[cfg(not(Py_GIL_DISABLED))]
+static SPARES: Spares = Spares(UnsafeCell::new(([ptr::null_mut(); 64], 0)));
+
+/// The class of sizes in which Python's allocator has room for so many bytes.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+const fn size_class(len: usize) -> usize {
+    (len + BYTES_HEADER).div_ceil(16)
+}
+
+/// An object with as much memory as so many bytes take, or nearly. Another is given back.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+fn take_spare(len: usize) -> Option<Strong> {
+    // SAFETY: the GIL is held, and no reference is kept. The slots below the length hold owned
+    // `bytes`, of which nobody else knows.
+    unsafe {
+        let (spares, count) = &mut *SPARES.0.get();
+        let last = count.checked_sub(1)?;
+        *count = last;
+        let spare = Strong::owned(spares[last]).ok()?;
+        let room = size_class(ffi::Py_SIZE(spare.as_ptr()).unsigned_abs());
+        room.wrapping_sub(size_class(len)).le(&1).then_some(spare)
+    }
+}
+
+/// Gives a payload back, or keeps it for [`new_bytes`].
+///
+/// # Safety
+/// `bytes` is an owned reference to exact `bytes`.
+#[inline(always)]
+pub(crate) unsafe fn drop_bytes(bytes: Object) {
+    // SAFETY: the caller's promise, and as in `take_spare`.
+    unsafe {
+        #[cfg(not(Py_GIL_DISABLED))]
+        if ffi::Py_REFCNT(bytes) == 1 && (2..FIRST_CAPACITY).contains(&bytes_of(bytes).len()) {
+            let (spares, count) = &mut *SPARES.0.get();
+            if let Some(slot) = spares.get_mut(*count) {
+                *slot = bytes;
+                *count += 1;
+                return;
+            }
+        }
+        ffi::Py_DECREF(bytes);
     }
 }
 
@@ -211,8 +286,11 @@ pub(crate) struct BytesBuf {
 /// The length of a buffer whose bytes are gone.
 const LOST: usize = usize::MAX;
 
+/// What `bytes` take beside their bytes, the NUL at their end included.
+const BYTES_HEADER: usize = 33;
+
 /// With the header, the largest block of Python's small-object allocator.
-const FIRST_CAPACITY: usize = 512 - 33;
+const FIRST_CAPACITY: usize = 512 - BYTES_HEADER;
 
 impl Default for BytesBuf {
     #[inline(always)]
