@@ -156,7 +156,7 @@ def check_record(place: str, record: Any, engines: dict[str, Any]) -> None:
         raise RecordsError(f"{place}: 'correct' and 'verdict' contradict each other")
     if (record["value"] is None) == is_right:
         raise RecordsError(f"{place}: a value belongs to the verdict 'ok', and to no other")
-    if is_right and record["value"] < 0:
+    if is_right and record["value"] < 0 and record["metric"] != "growth_exponent":
         raise RecordsError(f"{place}: 'value' is negative")
     if record["chunk"] == "event" and not record["events"]:
         raise RecordsError(f"{place}: one event a chunk, but 'events' is {record['events']}")

@@ -55,7 +55,9 @@ def record(engine: str, metric: str, value: float | None, **more: Any) -> dict[s
 
 def made_up_run() -> dict[str, Any]:
     """A run of every metric: ours beats the peers tenfold, and loses one JSON row to the hare."""
-    records = []
+    records: list[dict[str, Any]] = []
+    where: dict[str, Any]
+    more: dict[str, Any]
     for workload in WORKLOADS:
         for chunk in CHUNKS:
             where = {"workload": workload, "chunk": chunk}
