@@ -33,7 +33,7 @@ def payloads_of_the_loop(response: Any) -> list[str]:
 
 
 def events_of(response: httpx.Response) -> list[seamstream.Event]:
-    return [*seamstream.EventStream(response.iter_bytes(), done=None)]
+    return [*seamstream.EventStream(response, done=None)]
 
 
 @pytest.mark.parametrize("make", [openai_chat, anthropic_messages])
@@ -54,7 +54,7 @@ def test_fragments_of_a_server_give_the_loop_the_same_payloads(write_size: int) 
             assert payloads_of_the_loop(response) == by_lines
         with (
             httpx.stream("GET", server.url) as response,
-            seamstream.EventStream(response.iter_bytes(), done=None) as stream,
+            seamstream.EventStream(response, done=None) as stream,
         ):
             assert [event.data for event in stream] == by_lines
 
@@ -100,6 +100,18 @@ def test_loop_takes_a_cut_payload_for_a_whole_one() -> None:
     assert (cut.raw, cut.torn) == (b"data: 12", True)
 
 
+@pytest.mark.parametrize(
+    ("content_type", "body"),
+    [("text/html", b"<p>Busy\n"), ("application/json", b'{"error": "busy"}')],
+)
+def test_loop_takes_another_page_for_a_stream_without_events(
+    content_type: str, body: bytes
+) -> None:
+    assert payloads_of_the_loop(response_of(body, content_type)) == []
+    with pytest.raises(seamstream.ContentTypeError, match=content_type):
+        events_of(response_of(body, content_type))
+
+
 def test_loop_does_not_see_what_kind_of_event_it_is() -> None:
     body = b'event: error\ndata: {"message": "busy"}\n\n'
     (payload,) = payloads_of_the_loop(response_of(body))
@@ -111,5 +123,5 @@ def test_loop_does_not_see_what_kind_of_event_it_is() -> None:
 def test_page_names_as_many_differences_as_are_tested_here() -> None:
     table = PAGE.read_text("utf-8").split("|---|---|---|---|\n")[1]
     marks = 5  # in one row
-    others = 3
+    others = 4
     assert len(table.strip().splitlines()) == len(DIFFERENCES) - marks + 1 + others
