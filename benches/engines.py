@@ -94,6 +94,8 @@ class Engine:
     type: str | None
     """The expression for an event's type; None where the engine has none."""
     framings: tuple[str, ...]
+    stands_for: str
+    """The engine that it replaces, faults included, where it is ours and has to have them."""
 
     @property
     def result(self) -> str:
@@ -178,6 +180,7 @@ def engine(
     text: str | None = None,
     type: str | None = None,
     framings: tuple[str, ...] = (),
+    stands_for: str = "",
     **reads: str,
 ) -> Callable[[Callable[..., Callable[..., Any]]], Callable[..., Callable[..., Any]]]:
     """Register the decorated function as an engine.
@@ -211,6 +214,7 @@ def engine(
             expressions,
             type,
             framings,
+            stands_for,
         )
         return load
 
@@ -337,6 +341,39 @@ def _() -> Callable[..., Any]:
     from seamstream.compat.sseclient_py import SSEClient
 
     return lambda chunks: SSEClient(iter(chunks), profile="whatwg").events()
+
+
+# These can only be as their originals.
+
+
+@engine(
+    "compat.openai",
+    kind="ours",
+    distribution="seamstream",
+    note="the decoder for the OpenAI SDK",
+    text="item.data",
+    type="item.event or 'message'",
+    stands_for="openai",
+)
+def _() -> Callable[..., Any]:
+    from seamstream.compat.openai import SSEDecoder
+
+    return lambda chunks: SSEDecoder().iter_bytes(iter(chunks))
+
+
+@engine(
+    "compat.anthropic",
+    kind="ours",
+    distribution="seamstream",
+    note="the decoder for the Anthropic SDK",
+    text="item.data",
+    type="item.event or 'message'",
+    stands_for="anthropic",
+)
+def _() -> Callable[..., Any]:
+    from seamstream.compat.anthropic import SSEDecoder
+
+    return lambda chunks: SSEDecoder().iter_bytes(iter(chunks))
 
 
 # --- event streams: floors
