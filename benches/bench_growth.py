@@ -2,7 +2,7 @@
 
 Memory that is touched for the first time costs more than a fast engine does, and is not its growth.
 So the allocator is told to keep what is freed, and a round that is not timed comes first. What is
-left is that a megabyte fits into a cache and eight do not: up to 1.3 is still linear.
+left is that a megabyte fits into a cache and eight do not: up to 1.4 is still linear.
 """
 
 from __future__ import annotations
