@@ -1255,7 +1255,7 @@ def test_source_that_never_waits_leaves_others_their_turns(chunks: str, parse: b
         number = 0
         async for item in EventStream(AsyncSource(*cut), parse=parse):  # type: ignore[call-overload]
             number += 1
-            for _ in range(200):  # what a consumer does
+            for _ in range(600):  # what a consumer does
                 item.__class__  # noqa: B018
         taken = time.thread_time() - started
         assert number == 20_000
