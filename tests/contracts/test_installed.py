@@ -538,6 +538,13 @@ def test_a2a_keeps_text_with_line_separators_whole(loopback: Loopback) -> None:
     assert found == [("message", '{"text": "a\u2028b\x85c\x0bd"}'), ("message", "2")]
 
 
+def test_a2a_drops_a_byte_order_mark(loopback: Loopback) -> None:
+    url = loopback.add(byte_by_byte(b"\xef\xbb\xbfdata: 1\n\n"))
+    assert a2a_outcome(url) == [[]]
+    with module_of("a2a").install():
+        assert a2a_outcome(url) == [[("message", "1")]]
+
+
 def test_a2a_request_reads_its_stream_through_ours(loopback: Loopback) -> None:
     import httpx
     from a2a.client.errors import A2AClientError
@@ -565,12 +572,13 @@ def litellm_lines(chunks: list[str]) -> list[str]:
 
 @pytest.mark.needs_shared
 def test_litellm_gives_the_same_lines() -> None:
-    for turn, entry in enumerate(ENTRIES):
-        text = body_of(entry).decode()
-        expected = litellm_lines([text])
-        cut = [text[at : at + 50 + turn % 9] for at in range(0, len(text), 50 + turn % 9)]
-        with module_of("litellm").install():
-            assert litellm_lines(cut) == expected
+    texts = [body_of(entry).decode() for entry in ENTRIES]
+    expected = [litellm_lines([text]) for text in texts]
+    with module_of("litellm").install():
+        for turn, text in enumerate(texts):
+            size = 50 + turn % 9
+            cut = [text[at : at + size] for at in range(0, len(text), size)]
+            assert litellm_lines(cut) == expected[turn]
 
 
 def test_litellm_drops_a_byte_order_mark() -> None:

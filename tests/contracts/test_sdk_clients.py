@@ -27,6 +27,7 @@ from sdks import (
 )
 from seamstream.testing import FragmentingServer
 from seamstream.testing.payloads import anthropic_messages, openai_chat
+from shared_folder import load_shared
 
 SIZES = (1, 16, 64, 1460, None)
 MOST_CHUNKS = 1000  # an HTTP client takes its time for each
@@ -206,6 +207,56 @@ def test_stream_ends_at_its_marker_while_the_server_keeps_it_open(loopback: Loop
         assert text_of(OPENAI, found) == ["a"]
         assert not held.is_set()
     held.set()
+
+
+CASES = {case["id"]: case for case in load_shared("bugs/open.json", "cases")}
+
+
+def chunks_of(case: str) -> list[bytes]:
+    return list(map(bytes.fromhex, CASES[case]["chunks"]))
+
+
+@pytest.mark.needs_shared
+@pytest.mark.parametrize(
+    ("sdk", "case", "message", "body"),
+    [
+        (OPENAI, "B29.1", "queue full", {"message": "queue full", "code": 503}),
+        (GROQ, "B29.1", "queue full", {"message": "queue full", "code": 503}),
+        (
+            ANTHROPIC,
+            "B30.1",
+            "busy",
+            {"type": "error", "error": {"type": "overloaded", "message": "busy"}},
+        ),
+    ],
+    ids=str,
+)
+def test_reported_error_within_a_stream_is_raised_with_its_message(
+    sdk: Any, case: str, message: str, body: object, loopback: Loopback
+) -> None:
+    sent = b"".join(chunks_of(case))
+    for chunks in (chunks_of(case), of_size(sent, 1), of_size(sent, 7)):
+        client = sdk.new(sdk.ours, loopback.add(chunks))
+        *_, (kind, (text, found)) = outcome(client, CALLS[sdk.name][DIALECTS[sdk][0]])
+        assert kind in ("APIError", "APIStatusError")
+        assert message in text
+        assert found == body
+
+
+@pytest.mark.needs_shared
+@pytest.mark.parametrize("sdk", [OPENAI, GROQ], ids=str)
+def test_reported_stream_ends_at_its_marker_though_the_connection_stays(
+    sdk: Any, loopback: Loopback
+) -> None:
+    held = threading.Event()
+    url = loopback.add(Answer(chunks_of("B34.1"), rest_after=held))
+    with sdk.new(sdk.ours, url) as client:
+        items = iter(CALLS[sdk.name]["chat"](client))
+        assert next(items).t == "a"
+        if sdk is GROQ:
+            held.set()  # this SDK reads to the end of the connection, after the marker too
+        assert list(items) == []
+        assert held.is_set() == (sdk is GROQ)
 
 
 @pytest.mark.parametrize("sdk", SDKS, ids=str)

@@ -146,6 +146,19 @@ def test_patch_refuses_what_is_no_client_of_its_sdk(sdk: Any) -> None:
         sdk.ours.patch(None)
 
 
+def test_anthropic_clients_for_other_services_can_be_patched() -> None:
+    from anthropic import AnthropicFoundry, AnthropicVertex, AsyncAnthropicVertex
+
+    vertex = {"region": "r", "project_id": "p", "access_token": "t", "base_url": UNUSED}
+    clients = [
+        AnthropicVertex(**vertex),
+        AsyncAnthropicVertex(**vertex),
+        AnthropicFoundry(api_key="none", base_url=UNUSED),
+    ]
+    for client in clients:
+        assert is_ours(ANTHROPIC, ANTHROPIC.ours.patch(client).with_options(timeout=9))
+
+
 def test_patch_refuses_a_client_that_reads_no_event_streams() -> None:
     from anthropic import AnthropicBedrock
 

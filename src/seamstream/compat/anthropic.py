@@ -16,10 +16,9 @@ from typing import TYPE_CHECKING, Any
 
 from seamstream import Event
 
-from . import _exact_json
 from ._blocks import lines_of
 from ._private_names import PrivateName, require
-from ._stainless import Decoder, Hook, is_patched
+from ._stainless import Decoder, Hook, MadeOfOurs, is_patched
 
 TESTED = "2.14.0"
 
@@ -41,21 +40,13 @@ __all__ = [
 ]
 
 
-class ServerSentEvent(StockEvent):
+class ServerSentEvent(MadeOfOurs, StockEvent):
     """An event as the SDK has it, made of one of ours."""
-
-    def __init__(self, event: Event) -> None:
-        super().__init__(event=event.event, data=event.data, id=event.id or None, retry=event.retry)
-        self._source = event
 
     @property
     def raw(self) -> list[str]:
         """The lines of the event as they came, comments and unknown fields included."""
         return [line.decode("utf-8", "replace") for line in lines_of(self._source)]
-
-    def json(self) -> Any:
-        """Parse the data as JSON, on every call, to what `json.loads` gives."""
-        return _exact_json.loads(self._source)
 
 
 class SSEDecoder(Decoder[ServerSentEvent]):
@@ -66,12 +57,10 @@ class SSEDecoder(Decoder[ServerSentEvent]):
     """
 
     _profile = "anthropic"
+    _event_class = ServerSentEvent
 
     def _keeps_without_data(self, event: Event) -> bool:
         return True  # as the SDK's own does: this SDK passes over them itself
-
-    def _convert(self, event: Event) -> ServerSentEvent:
-        return ServerSentEvent(event)
 
 
 class _Patched(type):

@@ -12,13 +12,8 @@ Streams give the same objects. What is different, and what it gains: docs/coming
 
 from __future__ import annotations
 
-from typing import Any
-
-from seamstream import Event
-
-from . import _exact_json
 from ._private_names import require
-from ._stainless import Decoder, Hook
+from ._stainless import Decoder, Hook, MadeOfOurs
 
 TESTED = "1.7.0"
 
@@ -40,16 +35,8 @@ __all__ = [
 ]
 
 
-class ServerSentEvent(StockEvent):
+class ServerSentEvent(MadeOfOurs, StockEvent):
     """An event as the SDK has it, made of one of ours."""
-
-    def __init__(self, event: Event) -> None:
-        super().__init__(event=event.event, data=event.data, id=event.id or None, retry=event.retry)
-        self._source = event
-
-    def json(self) -> Any:
-        """Parse the data as JSON, on every call, to what `json.loads` gives."""
-        return _exact_json.loads(self._source)
 
 
 class SSEDecoder(Decoder[ServerSentEvent]):
@@ -60,9 +47,7 @@ class SSEDecoder(Decoder[ServerSentEvent]):
     """
 
     _profile = "openai"
-
-    def _convert(self, event: Event) -> ServerSentEvent:
-        return ServerSentEvent(event)
+    _event_class = ServerSentEvent
 
 
 class Groq(groq.Groq):
@@ -73,7 +58,7 @@ class Groq(groq.Groq):
 
 
 class AsyncGroq(groq.AsyncGroq):
-    """An `groq.AsyncGroq` that reads its streams through seamstream."""
+    """A `groq.AsyncGroq` that reads its streams through seamstream."""
 
     def _make_sse_decoder(self) -> SSEDecoder:
         return SSEDecoder()
