@@ -258,6 +258,7 @@ mod x86 {
 /// Walks forward through one chunk from line end to line end.
 ///
 /// A block is classified once; `next_eol` then only consumes bits.
+#[derive(Clone, Copy)]
 pub(crate) struct Scanner<'a, K> {
     chunk: &'a [u8],
     kernel: K,

@@ -7,8 +7,8 @@
 //! its payload grows where it will stay, everything else is kept in a compact
 //! record from which the exact bytes of a torn tail can be told again.
 //!
-//! Every byte is scanned once; of the block that a chunk cuts, the part in the
-//! chunk in which it began twice.
+//! Every byte is scanned once; twice is, of the block that a chunk cuts, the part in the
+//! chunk in which it began, and after an event type a data line that does not end its block.
 
 use crate::scan::{Job, Kernel, Scanner, with_kernel};
 use crate::utf8::count_replaced;
@@ -1166,7 +1166,8 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool, const EAGER: bool> Parse<'_, B
         Ok(Step::At(pos))
     }
 
-    /// The shape of nearly every event: one data line with a value, then an empty line.
+    /// The shape of nearly every event: one data line with a value, before it perhaps one with an
+    /// event type, then an empty line.
     ///
     /// None: it is another shape, and nothing has been done but to look for the end of its first
     /// line, which is then in `first_eol`.
@@ -1178,27 +1179,51 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool, const EAGER: bool> Parse<'_, B
         first_eol: &mut FirstEol,
     ) -> Option<Result<Step, Error<S::Error>>> {
         let chunk = self.chunk;
-        let line = chunk[start..].strip_prefix(b"data: ")?;
-        let found = scanner.next_eol(start);
-        *first_eol = found.map_or(FirstEol::Absent, FirstEol::At);
-        let eol = found?;
-        let end = eol + 1;
-        // An empty line right there, by the same line end; CR alone is rare enough.
-        let (empty, after) = match (chunk[eol], chunk.get(end..)?) {
-            (LF, [LF, ..]) => (end, end + 1),
-            (CR, [LF, CR, LF, ..]) => (end + 1, end + 3),
-            _ => return None,
-        };
-        if empty > start + self.parser.max_event_bytes {
-            return None;
+        let mut event: &[u8] = b"";
+        let mut data = start;
+        if chunk[start..].starts_with(b"event: ") {
+            let found = scanner.next_eol(start);
+            *first_eol = found.map_or(FirstEol::Absent, FirstEol::At);
+            let eol = found?;
+            event = chunk.get(start + 7..eol)?;
+            data = match (chunk[eol], chunk.get(eol + 1)?) {
+                (LF, _) => eol + 1,
+                (_, &LF) => eol + 2,
+                _ => return None,
+            };
         }
-        let payload = &line[..eol.checked_sub(start + 6)?];
-        let replaced = if scanner.high_until(eol) { count_replaced(payload) } else { 0 };
+        let line = chunk.get(data..)?.strip_prefix(b"data: ")?;
+        let after_event = *scanner;
+        let found = scanner.next_eol(data);
+        let ends = found.and_then(|eol| {
+            let end = eol + 1;
+            // An empty line right there, by the same line end; CR alone is rare enough.
+            let (empty, after) = match (chunk[eol], chunk.get(end..)?) {
+                (LF, [LF, ..]) => (end, end + 1),
+                (CR, [LF, CR, LF, ..]) => (end + 1, end + 3),
+                _ => return None,
+            };
+            (empty <= start + self.parser.max_event_bytes).then_some((eol, after))
+        });
+        let Some((eol, after)) = ends else {
+            if data == start {
+                *first_eol = found.map_or(FirstEol::Absent, FirstEol::At);
+            } else {
+                *scanner = after_event; // for it does not go back
+            }
+            return None;
+        };
+        let payload = &line[..eol.checked_sub(data + 6)?];
+        let replaced = if scanner.high_until(eol) {
+            count_replaced(payload) + if event.is_empty() { 0 } else { count_replaced(event) }
+        } else {
+            0
+        };
         self.parser.counts.events += 1;
         self.parser.counts.replaced += replaced;
         let block = Block {
             payload: Payload::Slice(payload),
-            event: b"",
+            event,
             retry: None,
             replaced,
             offset: self.parser.counts.bytes + start as u64,
