@@ -475,6 +475,7 @@ def test_gemini_texts_are_those_of_the_sdk(body: str) -> None:
         ('data:{"a": 1}\n\n', ['{"a": 1}']),
         (': ping\n\nevent: x\nid: 7\nretry: 5\ndata: {"a": 1}\n\n', ['{"a": 1}']),
         ('\ufeffdata: {"a": 1}\n\n', ['{"a": 1}']),
+        ("data: 1\ndata", ["1\n"]),
         (
             'data: {"a": 1}\n\n{"error": {}}{"error": {}}',
             ['{"a": 1}', '{"error": {}}', '{"error": {}}'],

@@ -87,8 +87,7 @@ class _Payloads:
         if self._object is not None:
             for frame in self._object.close():
                 yield _text_of(frame)
-        yield from self._feed_events(self._begun)
-        for event in self._events.close():
+        for event in (*self._events.feed(self._begun), *self._events.close()):
             yield event.data
 
     def _find_other_line(self, chunk: bytes, at: int) -> int:
