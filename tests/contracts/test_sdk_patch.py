@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -305,6 +306,19 @@ def test_langchain_models_are_patched_by_their_clients(loopback: Loopback) -> No
     assert is_ours(OPENAI, completion.client._client)
     seamstream.compat.langchain.unpatch(completion)
     assert not is_ours(OPENAI, completion.client._client)
+
+
+def test_langchain_patch_finds_the_clients_that_resources_belong_to() -> None:
+    """As the models of langchain-groq hold them."""
+    client, asynchronous = GROQ.new(GROQ.stock, UNUSED), GROQ.new(GROQ.stock, UNUSED, is_async=True)
+    model = SimpleNamespace(
+        client=client.chat.completions, async_client=asynchronous.chat.completions
+    )
+    assert seamstream.compat.langchain.patch(model) is model
+    assert is_ours(GROQ, client)
+    assert is_ours(GROQ, asynchronous)
+    seamstream.compat.langchain.unpatch(model)
+    assert not is_ours(GROQ, client)
 
 
 def test_langchain_patch_refuses_what_has_no_client() -> None:
