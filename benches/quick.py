@@ -151,8 +151,7 @@ def main() -> int:
     for row in rows(only=options.only):
         row.measure()
         if math.isfinite(row.budget):
-            budget = row.budget if row.by_ratio else row.ratio * row.budget / row.ns
-            recorded[row.name] = held_at(row.name, row.ratio, budget)
+            recorded[row.name] = held_at(row.name, row.ratio, row.limit_ratio)
         limit = limits.get(row.name, math.inf)
         for _ in range(LOOKS - 1):
             if row.ratio <= limit:

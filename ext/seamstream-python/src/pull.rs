@@ -102,8 +102,8 @@ struct Pull {
     number: u64,
     /// The source is being asked; it must not ask back.
     asking: Cell<bool>,
-    /// What is told when the iteration ends before the source.
-    on_stop: Slot,
+    /// What is told when the iteration ends before the source, if it wants to know.
+    chunks: Slot,
     /// It has been told, and the source is asked for its end.
     stopping: Cell<bool>,
 }
@@ -143,7 +143,15 @@ impl Pull {
         let Some(done) = &self.done else { return Ok(Some(item)) };
         // SAFETY: `done` is exact `bytes`.
         let done = unsafe { bytes_of(done.as_ptr()) };
-        if frame::whole_payload(&item).map(trim_json_whitespace) != Some(done) {
+        let Some(payload) = frame::whole_payload(&item) else { return Ok(Some(item)) };
+        // Nearly every payload is told apart by its first byte.
+        if let (Some(first), Some(of_done)) = (payload.first(), done.first())
+            && first != of_done
+            && *first > b' '
+        {
+            return Ok(Some(item));
+        }
+        if trim_json_whitespace(payload) != done {
             return Ok(Some(item));
         }
         self.release();
@@ -165,30 +173,29 @@ impl Pull {
     /// The decoder has raised: an exception is set.
     #[cold]
     fn fail(&self) -> Result<(), Raised> {
-        if self.on_stop.is_empty() {
-            self.source.clear();
-            return Err(Raised);
-        }
-        let error = held(|py| {
-            Strong::from_bound(PyErr::fetch(py).into_value(py).into_bound(py).into_any())
-        });
-        self.stop(Some(error))
+        self.stop(Some(held(PyErr::fetch)))
     }
 
     /// Ends the iteration before the source has ended.
     #[cold]
-    fn stop(&self, error: Option<Strong>) -> Result<(), Raised> {
-        let Some(on_stop) = self.on_stop.take() else {
-            self.source.clear();
-            return Ok(());
-        };
-        self.stopping.set(true);
-        let told = held(|py| {
-            let error = error.map_or_else(|| py.None().into_bound(py), |error| error.bind(py));
-            on_stop.bind(py).call1((error,)).map(drop).map_err(|raised| raised.restore(py))
+    fn stop(&self, error: Option<PyErr>) -> Result<(), Raised> {
+        let chunks = self.chunks.take();
+        let stopped = held(|py| {
+            let on_stop = match &chunks {
+                Some(chunks) => chunks.bind(py).getattr_opt(intern!(py, "_on_stop"))?,
+                None => None,
+            };
+            let Some(on_stop) = on_stop else {
+                self.source.clear();
+                return error.map_or(Ok(()), Err);
+            };
+            self.stopping.set(true);
+            let error = error.map(|error| error.into_value(py));
+            on_stop.call1((error,)).map(drop)
         });
-        told.map_err(|()| {
+        stopped.map_err(|error: PyErr| {
             self.source.clear();
+            held(|py| error.restore(py));
             Raised
         })
     }
@@ -211,6 +218,7 @@ impl Pull {
                 None => break,
             }
         }
+        self.chunks.clear();
         last.reverse();
         let first = last.pop();
         self.last.replace(last);
@@ -346,7 +354,11 @@ fn new_pull(
             Some(Strong::from_bound(PyBytes::new(decoder.py(), trimmed).into_any()))
         }
     };
-    let on_stop = chunks.getattr_opt(intern!(decoder.py(), "_on_stop"))?;
+    // Only a class can have the method, and to look for what is not there costs as much as 4 events.
+    // SAFETY: a live object.
+    let may_want_to_know = unsafe {
+        ffi::PyType_HasFeature(ffi::Py_TYPE(chunks.as_ptr()), ffi::Py_TPFLAGS_HEAPTYPE) != 0
+    };
     Ok(Pull {
         decoder: Strong::from_bound(decoder.clone()),
         ask,
@@ -355,7 +367,7 @@ fn new_pull(
         done,
         number: NEXT_NUMBER.fetch_add(1, Ordering::Relaxed),
         asking: Cell::new(false),
-        on_stop: Slot::new(on_stop.map(Strong::from_bound)),
+        chunks: Slot::new(may_want_to_know.then(|| Strong::from_bound(chunks.clone()))),
         stopping: Cell::new(false),
     })
 }
@@ -455,7 +467,7 @@ unsafe extern "C" fn iterator_traverse(
     // SAFETY: Python calls this with an `EventIterator`.
     unsafe {
         let pull = &(*object.cast::<EventIterator>()).pull;
-        let referred = [pull.decoder.as_ptr(), pull.source.as_ptr(), pull.on_stop.as_ptr()];
+        let referred = [pull.decoder.as_ptr(), pull.source.as_ptr(), pull.chunks.as_ptr()];
         show(object, referred, visit, arg)
     }
 }
@@ -464,7 +476,7 @@ unsafe extern "C" fn iterator_clear(object: Object) -> c_int {
     // SAFETY: as above.
     let pull = unsafe { &(*object.cast::<EventIterator>()).pull };
     pull.source.clear();
-    pull.on_stop.clear();
+    pull.chunks.clear();
     0
 }
 
@@ -877,7 +889,7 @@ unsafe extern "C" fn async_traverse(
         let referred = [
             fields.pull.decoder.as_ptr(),
             fields.pull.source.as_ptr(),
-            fields.pull.on_stop.as_ptr(),
+            fields.pull.chunks.as_ptr(),
             fields.waiting.as_ptr(),
             fields.spare.as_ptr(),
         ];
@@ -889,7 +901,7 @@ unsafe extern "C" fn async_clear(object: Object) -> c_int {
     // SAFETY: as above.
     let fields = unsafe { &(*object.cast::<AsyncEventIterator>()).fields };
     fields.pull.source.clear();
-    fields.pull.on_stop.clear();
+    fields.pull.chunks.clear();
     fields.stop_waiting();
     fields.spare.clear();
     0
