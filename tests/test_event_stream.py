@@ -1255,15 +1255,15 @@ def test_source_that_never_waits_leaves_others_their_turns(chunks: str, parse: b
         number = 0
         async for item in EventStream(AsyncSource(*cut), parse=parse):  # type: ignore[call-overload]
             number += 1
-            for _ in range(600):  # what a consumer does
-                item.__class__  # noqa: B018
+            while time.thread_time() < started + number * 10e-6:
+                assert item is not None  # what a consumer does
         taken = time.thread_time() - started
         assert number == 20_000
         task.cancel()
         return turns, taken
 
     turns, taken = asyncio.run(main())
-    assert taken > 0.04
+    assert taken >= 0.2
     assert turns >= taken / 0.04
 
 
