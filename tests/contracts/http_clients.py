@@ -26,8 +26,6 @@ class Client:
     is_async: bool = False
     decodes: bool = True  # compressed content
     has_pool: bool = True
-    reuses: bool = True  # the connection, after the sentinel
-    limits_reads: bool = True
 
     def __str__(self) -> str:
         return self.name
@@ -104,7 +102,7 @@ CLIENTS = [
     Client("httpx2 async", async_session_of_httpx(httpx2), is_async=True),
     Client("requests", session_of_requests(requests)),
     Client("urllib3", session_of_urllib3),
-    Client("urllib", session_of_urllib, decodes=False, has_pool=False, reuses=False),
+    Client("urllib", session_of_urllib, decodes=False, has_pool=False),
     Client("aiohttp", session_of_aiohttp, is_async=True),
     Client("niquests", session_of_requests(niquests)),
     Client("niquests async", async_session_of_niquests, is_async=True),
