@@ -539,6 +539,17 @@ def test_a2a_keeps_text_with_line_separators_whole(loopback: Loopback) -> None:
     assert found == [("message", '{"text": "a\u2028b\x85c\x0bd"}'), ("message", "2")]
 
 
+def test_a2a_says_in_the_log_what_the_end_of_a_stream_cut(
+    loopback: Loopback, caplog: pytest.LogCaptureFixture
+) -> None:
+    url = loopback.add([b"data: 1\n\ndata: cut"])
+    with module_of("a2a").install(), caplog.at_level("WARNING", "seamstream.compat"):
+        assert a2a_outcome(url) == [[("message", "1")]]
+    (record,) = caplog.records
+    assert record.name == "seamstream.compat"
+    assert record.args == (9, 9)
+
+
 def test_a2a_drops_a_byte_order_mark(loopback: Loopback) -> None:
     url = loopback.add(byte_by_byte(b"\xef\xbb\xbfdata: 1\n\n"))
     assert a2a_outcome(url) == [[]]

@@ -13,7 +13,7 @@ from typing import Any
 from seamstream import SSEDecoder
 
 from ._private_names import Installation, PrivateName
-from ._reading import LIMITS
+from ._reading import LIMITS, log_torn
 
 __all__ = ["install", "uninstall"]
 
@@ -22,7 +22,9 @@ TESTED = "1.3.0"
 
 async def _parse_sse_stream(response: Any) -> AsyncGenerator[tuple[str, str], None]:
     async for event in SSEDecoder(limits=LIMITS).aiter(response.aiter_bytes()):
-        if not event.torn:
+        if event.torn:
+            log_torn(event)
+        else:
             yield event.event or "message", event.data
 
 
