@@ -195,7 +195,8 @@ class StreamStateError(SeamstreamError, RuntimeError):
     """Report a call that the decoder's state does not allow.
 
     The decoder is closed, has failed, is in use by another thread, was called from inside
-    itself, or an iterator still has events to hand out.
+    itself, or an iterator still has events to hand out. Or an `EventStream` is closed, or its
+    source was read before.
     """
 
 

@@ -20,6 +20,8 @@ from threading import get_ident
 from time import monotonic
 from typing import TYPE_CHECKING, Any, cast
 
+from .errors import StreamStateError
+
 if TYPE_CHECKING:
     from collections.abc import AsyncIterable, Iterable
     from typing import Protocol
@@ -54,6 +56,7 @@ __all__ = ["Adapter", "adapt", "as_media_ranges", "content_type_of", "is_timeout
 READ_BYTES = 64 << 10  # at most, at a time
 DRAIN_SECONDS = 0.05  # for what comes after the sentinel: usually there already
 DRAIN_BYTES = 64 << 10
+NO_BODY_LEFT = "the response has no body left: it was read or closed before"
 
 
 # --- Kinds of sources -----------------------------------------------------------------------
@@ -132,6 +135,9 @@ class _File(Adapter):
         read: Any = getattr(self.source, "read1", None)
         if read is None:
             read = self.source.read  # with no buffer to fill it does not wait
+        is_closed: Any = getattr(self.source, "isclosed", None)  # only http.client has it
+        if callable(is_closed) and is_closed():
+            _require_no_body(self.source)
         return iter(partial(read, READ_BYTES), b"")
 
     def limit_reads(self, seconds: float) -> Callable[[], object] | None:
@@ -153,7 +159,7 @@ class _AsyncReader(Adapter):
 
 
 class _HTTPX(Adapter):
-    """Responses of httpx and httpx2, and what SDKs wrap around them."""
+    """Responses of httpx and httpx2, and what reads like them."""
 
     __slots__ = ()
 
@@ -186,20 +192,23 @@ class _HTTPX(Adapter):
         return extensions.get("http_version") == b"HTTP/1.1" and _has_an_end(self.source)
 
     def limit_reads(self, seconds: float) -> Callable[[], object] | None:
+        if getattr(self.source, "is_stream_consumed", False):
+            return _nothing  # is left to wait for
+        try:
+            extensions: Any = self.source.request.extensions
+        except (AttributeError, RuntimeError):  # which httpx raises for one that was never sent
+            return None
         # The documented place for it, looked at when the body is first read.
-        extensions: Any = getattr(getattr(self.source, "request", None), "extensions", None)
-        timeouts: Any = getattr(extensions, "get", dict[str, Any]().get)("timeout")
-        if not hasattr(timeouts, "__setitem__") or getattr(
-            self.source, "is_stream_consumed", False
-        ):
+        timeouts: Any = extensions.get("timeout")
+        if not hasattr(timeouts, "__setitem__"):
             return None
         timeouts["read"] = seconds
-        return lambda: None  # it is this request's own
+        return _nothing  # it is this request's own
 
     def drain(self, chunks: Iterator[Buffer]) -> None:
         # By now the limit is fixed; what is left is the stream, which has a documented `read`.
-        stream: Any = self.source.extensions.get("network_stream")
-        if not self.is_reusable or stream is None:
+        stream: Any = self.is_reusable and self.source.extensions.get("network_stream")
+        if not stream:
             return
         end, mine, read = monotonic() + DRAIN_SECONDS, get_ident(), stream.read
 
@@ -229,7 +238,10 @@ class _URLLib3(Adapter):
         return self.source
 
     def limit_reads(self, seconds: float) -> Callable[[], object] | None:
-        return _limit_socket(self._response, seconds)
+        undo = _limit_socket(self._response, seconds)
+        if undo is None and getattr(self._response, "closed", False):
+            return _nothing  # is left to wait for
+        return undo
 
     @property
     def is_reusable(self) -> bool:
@@ -263,7 +275,12 @@ class _URLLib3Async(_URLLib3):
         return True
 
     def async_chunks(self) -> AsyncIterator[Buffer]:
-        return aiter(self.source.stream(-1, decode_content=True))
+        return self._read()
+
+    async def _read(self) -> AsyncGenerator[Buffer, None]:
+        read: Any = _Raw(self.source).read
+        while chunk := await read(READ_BYTES, decode_content=True):
+            yield chunk
 
     async def aclose(self) -> None:
         await self.source.close()
@@ -271,9 +288,9 @@ class _URLLib3Async(_URLLib3):
 
 
 class _Requests(_URLLib3):
-    """Responses of requests.
+    """Responses of requests and niquests.
 
-    Its `iter_content` waits for a full buffer, or to the end where the length of the body is
+    Their `iter_content` waits for a full buffer, or to the end where the length of the body is
     known, but it is what knows whether the content was read before, and which exceptions to raise.
     So it is called, with another way of reading below it.
     """
@@ -290,15 +307,6 @@ class _Requests(_URLLib3):
 
     def close(self) -> None:
         self.source.close()
-
-
-class _Niquests(_Requests):
-    """Responses of niquests, where a size of -1 means what comes."""
-
-    __slots__ = ()
-
-    def chunks(self) -> Iterator[Buffer]:
-        return iter(self.source.iter_content(-1))
 
 
 class _NiquestsAsync(_Requests):
@@ -334,7 +342,17 @@ class _AIOHTTP(Adapter):
         return True
 
     def async_chunks(self) -> AsyncIterator[Buffer]:
-        return aiter(self.source.content.iter_any())
+        content = self.source.content
+        if getattr(content, "total_bytes", 0) and content.at_eof():
+            return self._read_again()
+        return aiter(content.iter_any())
+
+    async def _read_again(self) -> AsyncGenerator[Buffer, None]:
+        # Gives what it has kept, if it was this that read the body.
+        data: bytes = await self.source.read()
+        if not data:
+            raise StreamStateError(NO_BODY_LEFT)
+        yield data
 
     @property
     def is_reusable(self) -> bool:
@@ -356,10 +374,15 @@ def adapt(source: Any) -> Adapter:
         raise TypeError(f"source must be an iterable of chunks, not {given}: wrap it in a list")
     if isinstance(source, io.TextIOBase):
         raise TypeError("source is a file that was opened as text: open it as binary")
+    inner = getattr(source, "http_response", None)
+    if hasattr(inner, "iter_bytes"):
+        source = inner  # which SDKs wrap
     kind = Adapter if isinstance(source, type) else _kind_of(source)
     adapter = kind(source)
-    if not (adapter.is_sync or adapter.is_async):
-        raise TypeError(f"source must be an iterable or async iterable of bytes, not {given}")
+    is_awaitable = hasattr(source, "__await__") and not adapter.is_async
+    if is_awaitable or not (adapter.is_sync or adapter.is_async):
+        hint = ": await it first" if is_awaitable else ""
+        raise TypeError(f"source must be an iterable or async iterable of bytes, not {given}{hint}")
     return adapter
 
 
@@ -380,9 +403,7 @@ def _kind_of(source: Any) -> type[Adapter]:
     if has("iter_bytes") or has("aiter_bytes"):
         return _HTTPX
     if has("iter_content") and hasattr(source, "raw"):
-        if is_async:
-            return _NiquestsAsync
-        return _Niquests if has("iter_raw") else _Requests
+        return _NiquestsAsync if is_async else _Requests
     if has("stream", "read", "release_conn"):
         return _URLLib3Async if is_async else _URLLib3
     if has("read", "readuntil", "at_eof"):
@@ -402,6 +423,14 @@ def _kind_of(source: Any) -> type[Adapter]:
 
 def _as_it_comes(response: Any) -> Iterator[Buffer]:
     """Give the decoded content of a response of urllib3 as it comes."""
+    if not getattr(response, "auto_close", True):
+        response.auto_close = True  # by which its end is known
+    if getattr(response, "closed", False):
+        if data := response.data:  # read before, and kept
+            yield data
+        else:
+            _require_no_body(response)
+        return
     read: Any = getattr(response, "read1", None)
     if read is None:  # in old versions only single bytes come without waiting for more
         yield from response.stream(1, decode_content=True)
@@ -435,6 +464,7 @@ class _Raw:
 
     def __init__(self, response: Any) -> None:
         self._response = response
+        self._has_begun = False
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._response, name)
@@ -445,10 +475,28 @@ class _Raw:
     async def read(self, amt: int, decode_content: bool) -> Buffer:
         # Its own read waits for more where little was compressed, and what a compressed body
         # begins with gives nothing yet, and is not its end.
+        if not self._has_begun:
+            self._has_begun = True
+            if self._response.closed:
+                _require_no_body(self._response)
         while True:
             chunk: bytes = await self._response.read1(amt, decode_content=decode_content)
             if chunk or self._response.closed:
                 return chunk
+
+
+def _require_no_body(response: Any) -> None:
+    """Refuse a response that has ended before it was read: it would pass for an empty stream."""
+    length: Any = response.headers.get("content-length") or ""
+    if length.strip() == "0" or response.status in (204, 304):
+        return
+    if getattr(response, "version", 0) >= 20 and not response.tell():
+        return  # with HTTP/2 the head can be the end, too
+    raise StreamStateError(NO_BODY_LEFT)
+
+
+def _nothing() -> None:
+    """Take no limit away."""
 
 
 def _read_to_end(chunks: Iterator[Buffer], end: float) -> None:

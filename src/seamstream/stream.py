@@ -908,7 +908,7 @@ class EventStream(Generic[ItemT]):
     There is one iteration: `iter()` a second time, after a `break` for instance, goes on with it.
 
     An `async for` gives the others on the event loop of asyncio their turns, every 10 ms or so,
-    also when the source always has data ready and never waits.
+    also when the source always has data ready and never waits; only a batch is parsed as a whole.
 
     Args:
         source: A response of httpx, httpx2, requests, urllib3, aiohttp or niquests, its body not
@@ -968,6 +968,8 @@ class EventStream(Generic[ItemT]):
         ContentTypeError: The source says that it is something else; it is closed.
         IdleTimeoutError: The source gave nothing for `idle_timeout` seconds.
         LimitExceededError: An item outgrew the limit.
+        StreamStateError: The body of the response was read or closed before, and is not kept in
+            it. (Those of httpx, requests and niquests raise their own exceptions for it.)
         ValueError: `idle_timeout` cannot be kept for this source.
         RuntimeError: `idle_timeout` needs a running event loop of asyncio.
     """
@@ -1226,7 +1228,12 @@ class EventStream(Generic[ItemT]):
         """Close the source, and the sink if it was given as a path; end the iteration.
 
         An iterator that is still held gives what is complete in its chunk, and ends.
+
+        Raises:
+            TypeError: The source is asynchronous; use `aclose`.
         """
+        if not self._intake.adapter.is_sync:
+            raise TypeError("the source is asynchronous: use `await stream.aclose()`")
         self._is_closed = self._intake.is_over = self._intake.needs_a_look = True
         with self._intake.owned_sink:
             self._intake.close_source()

@@ -85,8 +85,11 @@ class StreamServer:
     def _serve(self, connection: socket.socket) -> None:
         with contextlib.suppress(OSError), connection, connection.makefile("rb") as lines:
             while request := lines.readline():
-                while lines.readline().strip():
-                    pass
+                length = 0
+                while line := lines.readline().strip().lower():
+                    if line.startswith(b"content-length:"):
+                        length = int(line.partition(b":")[2])
+                lines.read(length)
                 if not self._answer(connection, self.answers[request.split()[1].decode()]):
                     break
         with self.lock:

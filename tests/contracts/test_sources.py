@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -19,6 +20,7 @@ import aiohttp
 import httpx
 import httpx2
 import niquests
+import openai
 import pytest
 import requests
 import urllib3
@@ -195,29 +197,163 @@ def test_json_framings_are_read_as_well(client: Client) -> None:
     assert [frame.value for frame in found] == [{"a": "ä"}, [2]]
 
 
-def test_responses_whose_body_was_read_before_still_give_it() -> None:
+@pytest.mark.parametrize("options", [{}, {"idle_timeout": 5}], ids=["", "idle_timeout"])
+def test_responses_whose_body_was_read_before_still_give_it(options: Any) -> None:
     with StreamServer(Answer([BODY], transfer="length")) as server:
         url = server.url()
         for response in (
             requests.get(url, timeout=20),
             niquests.get(url, timeout=20),
             httpx.get(url, trust_env=False),
+            httpx2.get(url, trust_env=False),
+            urllib3.request("GET", url, timeout=20),
+            httpx.Response(200, content=BODY),
         ):
-            assert [facts(event) for event in EventStream(response)] == EVENTS
+            stream: Any = EventStream(response, **options)
+            assert [facts(event) for event in stream] == EVENTS
+
+        async def main() -> None:
+            async with aiohttp.ClientSession() as session, session.get(url) as answer:
+                await answer.read()
+                stream: Any = EventStream(answer, **options)
+                assert [facts(event) async for event in stream] == EVENTS
+
+        asyncio.run(main())
 
 
-def test_body_that_somebody_else_has_taken_is_an_error_and_no_empty_stream() -> None:
+TAKERS: dict[str, Callable[[Any], Any]] = {
+    "httpx": lambda response: [*response.iter_raw()],
+    "httpx async": lambda response: response.aclose(),
+    "httpx2": lambda response: [*response.iter_raw()],
+    "httpx2 async": lambda response: response.aclose(),
+    "requests": lambda response: [*response.iter_content(10)],
+    "urllib3": lambda response: [*response.stream(10)],
+    "urllib": lambda response: response.read(),
+    "aiohttp": lambda response: response.content.read(),
+    "niquests": lambda response: [*response.iter_content(10)],
+    "niquests async": lambda response: response.close(),
+}
+
+
+@pytest.mark.parametrize("taken", ["read", "closed"])
+@pytest.mark.parametrize("transfer", ["chunked", "length", "close"])
+@each_client
+def test_body_that_somebody_else_has_taken_is_an_error_and_no_empty_stream(
+    client: Client, transfer: Any, taken: str
+) -> None:
+    exchange = Exchange(client)
+
+    async def body(get: Any) -> Exception | None:
+        response = await get(server.url())
+        if taken == "read":
+            taking = TAKERS[client.name](response)
+        else:
+            is_httpx_async = client.is_async and client.name.startswith("httpx")
+            taking = response.aclose() if is_httpx_async else response.close()
+        if hasattr(taking, "__await__"):
+            await taking
+        try:
+            found = [event async for event in exchange.items(EventStream(response))]
+        except Exception as error:
+            return error
+        raise AssertionError(f"{found} in place of an error")
+
+    with StreamServer(Answer([BODY], transfer=transfer)) as server:
+        error = exchange.run(body)
+    if client.name.startswith("httpx"):
+        assert type(error).__name__ in ("StreamConsumed", "StreamClosed")
+    elif client.name in ("requests", "niquests") and taken == "read":
+        assert type(error).__name__ == "StreamConsumedError"
+    elif client.name == "aiohttp" and taken == "closed":
+        assert isinstance(error, aiohttp.ClientConnectionError)
+    else:
+        assert isinstance(error, seamstream.StreamStateError)
+        assert str(error) == "the response has no body left: it was read or closed before"
+
+
+@pytest.mark.parametrize("transfer", ["chunked", "length", "close"])
+@pytest.mark.parametrize("options", [{}, {"idle_timeout": 5}], ids=["", "idle_timeout"])
+@each_client
+def test_body_of_no_bytes_is_an_empty_stream(client: Client, transfer: Any, options: Any) -> None:
+    with StreamServer(Answer([], transfer=transfer)) as server:
+        assert read(client, server.url(), **options)[0] == []
+
+
+@pytest.mark.parametrize("options", [{}, {"idle_timeout": 5}], ids=["", "idle_timeout"])
+@pytest.mark.parametrize("kind", ["with_streaming_response", "with_raw_response"])
+def test_responses_that_an_sdk_wraps_are_those_of_its_http_client(kind: str, options: Any) -> None:
+    arguments: Any = {"model": "m", "messages": [], "stream": True}
+
+    def read_all(client: openai.OpenAI) -> None:
+        create = getattr(client.chat.completions, kind).create
+        for _ in range(3):
+            opened = create(**arguments)
+            with opened if hasattr(opened, "__enter__") else nullcontext(opened) as response:
+                stream: Any = EventStream(response, **options)
+                assert [facts(event) for event in stream] == EVENTS
+                assert stream.report.done_seen
+
+    async def read_all_asynchronously(client: openai.AsyncOpenAI) -> None:
+        create = getattr(client.chat.completions, kind).create
+        for _ in range(3):
+            opened = create(**arguments)
+            entered = opened if hasattr(opened, "__aenter__") else nullcontext(await opened)
+            async with entered as response:
+                stream: Any = EventStream(response, **options)
+                assert [facts(event) async for event in stream] == EVENTS
+                assert stream.report.done_seen
+
+    async def main(url: str) -> None:
+        async with openai.AsyncOpenAI(api_key="none", base_url=url, max_retries=0) as client:
+            await read_all_asynchronously(client)
+
+    with StreamServer(**{"v1/chat/completions": Answer([BODY, DONE])}) as server:
+        url = server.url("v1")
+        with openai.OpenAI(api_key="none", base_url=url, max_retries=0) as client:
+            read_all(client)
+        asyncio.run(main(url))
+        assert server.connections == 2
+
+
+def test_response_that_only_reads_like_one_of_httpx_can_end_by_the_sentinel() -> None:
+    class Response:
+        def iter_bytes(self) -> list[bytes]:
+            return [BODY, DONE]
+
+    stream = EventStream(Response())  # type: ignore[call-overload]
+    assert [facts(event) for event in stream] == EVENTS
+
+
+def test_synchronous_close_of_an_asynchronous_response_is_refused_and_leaves_it_open() -> None:
+    async def read_on(client: Client) -> None:
+        async with client.session() as get:
+            stream = EventStream(await get(server.url()))
+            async with stream:
+                with pytest.raises(TypeError, match=r"use `await stream.aclose\(\)`"):
+                    stream.close()
+                assert [facts(event) async for event in stream] == EVENTS
+
     with StreamServer(Answer([BODY])) as server:
-        with requests.get(server.url(), stream=True, timeout=20) as response:
-            for _ in response.iter_content(10):
-                pass
-            with pytest.raises(requests.exceptions.StreamConsumedError):
-                list(EventStream(response))
-        with httpx.stream("GET", server.url(), trust_env=False) as streamed:
-            for _ in streamed.iter_raw():
-                pass
-            with pytest.raises(httpx.StreamConsumed):
-                list(EventStream(streamed))
+        for client in CLIENTS:
+            if client.is_async:
+                asyncio.run(read_on(client))
+
+
+def test_request_that_was_not_awaited_is_refused() -> None:
+    async def main() -> None:
+        async with aiohttp.ClientSession() as session:
+            request = session.get(server.url())
+            with pytest.raises(TypeError, match="await it first"):
+                EventStream(request)
+            await request
+        async with httpx.AsyncClient(trust_env=False) as client:
+            coroutine = client.get(server.url())
+            with pytest.raises(TypeError, match="not coroutine: await it first"):
+                EventStream(coroutine)  # type: ignore[call-overload]
+            await coroutine
+
+    with StreamServer(Answer([BODY])) as server:
+        asyncio.run(main())
 
 
 def test_kind_of_a_response_decides_between_for_and_async_for() -> None:
@@ -509,6 +645,17 @@ def test_response_that_nobody_sent_is_a_source() -> None:
         preload_content=False,
     )
     assert [facts(event) for event in EventStream(response)] == EVENTS
+
+
+@pytest.mark.parametrize("encoding", ["identity", "gzip"])
+def test_response_that_does_not_close_itself_ends_all_the_same(encoding: Any) -> None:
+    with (
+        StreamServer(Answer(pieces(BODY, 16), encoding=encoding)) as server,
+        urllib3.PoolManager(timeout=20) as pool,
+    ):
+        response = pool.request("GET", server.url(), preload_content=False)
+        response.auto_close = False  # as for a TextIOWrapper
+        assert [facts(event) for event in EventStream(response)] == EVENTS
 
 
 def test_all_of_this_holds_for_the_original_too() -> None:
