@@ -194,10 +194,10 @@ class _HTTPX(Adapter):
     def limit_reads(self, seconds: float) -> Callable[[], object] | None:
         if getattr(self.source, "is_stream_consumed", False):
             return _nothing  # is left to wait for
-        try:
-            extensions: Any = self.source.request.extensions
-        except (AttributeError, RuntimeError):  # which httpx raises for one that was never sent
+        # Another transport than that of the library may keep no time.
+        if "network_stream" not in getattr(self.source, "extensions", ()):
             return None
+        extensions: Any = self.source.request.extensions
         # The documented place for it, looked at when the body is first read.
         timeouts: Any = extensions.get("timeout")
         if not hasattr(timeouts, "__setitem__"):

@@ -483,6 +483,18 @@ def test_stream_that_stalls_is_ended_by_the_idle_time_out(client: Client) -> Non
     assert (stream.report.events, stream.report.torn) == (2, 0)
 
 
+@pytest.mark.parametrize("module", [httpx, httpx2], ids=["httpx", "httpx2"])
+def test_idle_time_out_that_a_transport_would_not_keep_is_refused(module: Any) -> None:
+    transport = module.MockTransport(lambda _: module.Response(200, content=iter([BODY])))
+    with module.Client(transport=transport) as client:
+        for response in (
+            client.send(client.build_request("GET", "http://localhost"), stream=True),
+            module.Response(200, content=iter([BODY])),
+        ):
+            with pytest.raises(ValueError, match="idle_timeout cannot be kept"):
+                list(EventStream(response, idle_timeout=1))
+
+
 @each_client
 def test_comments_are_life_unless_only_items_are(client: Client) -> None:
     def heartbeats(answer: Answer) -> None:
