@@ -1328,6 +1328,7 @@ def test_single_chunk_is_no_source(source: Any) -> None:
         ({"idle_timeout": -1.0}, ValueError),
         ({"idle_timeout": float("nan")}, ValueError),
         ({"idle_timeout": float("inf")}, ValueError),
+        ({"idle_timeout": 1e10}, ValueError),
         ({"idle_timeout": "1"}, TypeError),
         ({"idle_timeout": True}, TypeError),
         ({"idle_resets_on": "comments"}, ValueError),

@@ -202,8 +202,16 @@ class _HTTPX(Adapter):
         timeouts: Any = extensions.get("timeout")
         if not hasattr(timeouts, "__setitem__"):
             return None
+        before = timeouts.get("read", timeouts)  # which it is not
+
+        def undo() -> None:  # the mapping may be the caller's, for more than this request
+            if before is timeouts:
+                timeouts.pop("read", None)
+            else:
+                timeouts["read"] = before
+
         timeouts["read"] = seconds
-        return _nothing  # it is this request's own
+        return undo
 
     def drain(self, chunks: Iterator[Buffer]) -> None:
         # By now the limit is fixed; what is left is the stream, which has a documented `read`.

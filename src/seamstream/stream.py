@@ -32,7 +32,6 @@ from contextlib import AbstractContextManager, aclosing, closing, nullcontext, s
 from dataclasses import dataclass
 from functools import partial
 from inspect import iscoroutinefunction
-from math import isfinite
 from operator import methodcaller
 from time import perf_counter_ns
 from types import GenericAlias
@@ -111,6 +110,7 @@ JSON_SPACE = b" \t\n\r"
 SENTINEL = b"[DONE]"
 NO_CHUNK = cast("bytes", None)
 """What a decoder's iterator refuses, and then ends; at an end it would take the input for whole."""
+MAX_SECONDS = 1e9  # a socket takes no more than 2^63 ns
 PIECE_BYTES = 16 << 10  # what is handed to the decoder at a time, when others wait for their turn
 
 
@@ -492,6 +492,8 @@ class _Intake:
         if self.is_source_closed or _is_running(source):
             return
         self.is_source_closed = True
+        if self.unlimit is not None:
+            self.unlimit()
         try:
             if not (chunks is None or chunks is source or _is_running(chunks)):
                 close: Any = getattr(chunks, "aclose", None)
@@ -1338,8 +1340,10 @@ def _as_seconds(name: str, seconds: float | None) -> float | None:
         return None
     if isinstance(seconds, bool) or not isinstance(seconds, (int, float)):
         raise TypeError(f"{name} must be a number of seconds or None, not {type(seconds).__name__}")
-    if not (isfinite(seconds) and seconds > 0):
-        raise ValueError(f"{name} must be a positive number of seconds, not {seconds!r}")
+    if not 0 < seconds <= MAX_SECONDS:
+        raise ValueError(
+            f"{name} must be above 0 and at most {MAX_SECONDS:.0f} seconds, not {seconds!r}"
+        )
     return float(seconds)
 
 

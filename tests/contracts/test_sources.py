@@ -484,6 +484,29 @@ def test_stream_that_stalls_is_ended_by_the_idle_time_out(client: Client) -> Non
 
 
 @pytest.mark.parametrize("module", [httpx, httpx2], ids=["httpx", "httpx2"])
+@pytest.mark.parametrize("before", [{"read": 20.0}, {}])
+def test_time_outs_of_httpx_are_the_callers_again_in_the_end(
+    module: Any, before: dict[str, float]
+) -> None:
+    timeouts = dict(before)  # one for many requests, say
+
+    async def read_asynchronously(url: str) -> None:
+        async with module.AsyncClient() as client:
+            request = client.build_request("GET", url, extensions={"timeout": timeouts})
+            opened = EventStream(await client.send(request, stream=True), idle_timeout=5)
+            assert [event.data async for event in opened] == ["1"]
+
+    with StreamServer(Answer([b"data: 1\n\n"])) as server:
+        with module.Client() as client:
+            request = client.build_request("GET", server.url(), extensions={"timeout": timeouts})
+            opened = EventStream(client.send(request, stream=True), idle_timeout=5)
+            assert [event.data for event in opened] == ["1"]
+        assert timeouts == before
+        asyncio.run(read_asynchronously(server.url()))
+    assert timeouts == before
+
+
+@pytest.mark.parametrize("module", [httpx, httpx2], ids=["httpx", "httpx2"])
 def test_idle_time_out_that_a_transport_would_not_keep_is_refused(module: Any) -> None:
     transport = module.MockTransport(lambda _: module.Response(200, content=iter([BODY])))
     with module.Client(transport=transport) as client:
