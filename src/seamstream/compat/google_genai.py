@@ -42,7 +42,7 @@ class _Payloads:
     They are the data of events, and what stands there instead: an error is a JSON object, written
     over several lines, at the start or after events. Any other line is given as it is, as the SDK
     does, which then says that it is no JSON; to ignore it, as the standard has it, could be to
-    ignore an error.
+    ignore an error. It is given whole, but for one that outgrows the limits: a part could be JSON.
     """
 
     def __init__(self) -> None:
@@ -52,6 +52,7 @@ class _Payloads:
         self._is_at_start = True
         self._is_in_line = False
         self._is_in_other_line = False
+        self._other_line = bytearray()
 
     def feed(self, chunk: bytes) -> Generator[str, None, None]:
         """Give the texts that this chunk completes. Time is linear in its bytes."""
@@ -70,8 +71,12 @@ class _Payloads:
                 yield from self._feed_object(self._object, chunk[at:end])
             elif self._is_in_other_line:
                 end = _end_of_line(chunk, at)
-                yield chunk[at:end].decode("utf-8", "replace").rstrip("\r\n")
-                self._is_in_other_line = chunk[end - 1] not in b"\r\n"
+                self._other_line += chunk[at:end]
+                if chunk[end - 1] in b"\r\n":
+                    yield self._take_other_line()
+                    self._is_in_other_line = False
+                elif len(self._other_line) > LIMITS.max_event_bytes:
+                    yield self._take_other_line()
             else:
                 end = self._find_other_line(chunk, at)
                 yield from self._feed_events(chunk[at:end])
@@ -87,8 +92,15 @@ class _Payloads:
         if self._object is not None:
             for frame in self._object.close():
                 yield _text_of(frame)
+        if self._is_in_other_line:
+            yield self._take_other_line()
         for event in (*self._events.feed(self._begun), *self._events.close()):
             yield event.data
+
+    def _take_other_line(self) -> str:
+        line = self._other_line.decode("utf-8", "replace").rstrip("\r\n")
+        self._other_line.clear()
+        return line
 
     def _find_other_line(self, chunk: bytes, at: int) -> int:
         if not self._is_in_line and _OTHER_AT_START.match(chunk, at):
