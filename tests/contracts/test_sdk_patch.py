@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import Callable, Iterator
 from importlib.metadata import version
@@ -61,12 +62,12 @@ def test_patched_asynchronous_client_decodes_with_ours(sdk: Any, loopback: Loopb
 @sdks
 def test_patch_survives_copies_and_copies_of_copies(sdk: Any, loopback: Loopback) -> None:
     client = sdk.ours.patch(sdk.new(sdk.stock, url_of(sdk, loopback)))
-    for copy in (
+    for each in (
         client.with_options(timeout=9),
         client.copy(max_retries=1).with_options(timeout=9).copy(),
     ):
-        assert copy is not client
-        assert len(outcome(copy, call_of(sdk))) == 1
+        assert each is not client
+        assert len(outcome(each, call_of(sdk))) == 1
     assert client.with_options(timeout=9).timeout == 9
 
 
@@ -95,11 +96,11 @@ def test_unpatch_puts_back_what_was_there(sdk: Any) -> None:
     client = sdk.new(sdk.stock, UNUSED)
     before = dict(vars(client))
     sdk.ours.patch(client)
-    copy = client.copy()
+    copied = client.copy()
     assert sdk.ours.unpatch(client) is client
     assert vars(client) == before
     assert not is_ours(sdk, client)
-    assert is_ours(sdk, copy)
+    assert is_ours(sdk, copied)
     assert vars(sdk.ours.unpatch(client)) == before
 
 
@@ -109,6 +110,25 @@ def test_unpatch_puts_back_a_method_that_the_client_had_for_itself() -> None:
     client.copy = mine
     OPENAI.ours.unpatch(OPENAI.ours.patch(client))
     assert vars(client)["copy"] is mine
+
+
+@sdks
+def test_shallow_copy_of_a_patched_client_is_a_client_of_its_own(sdk: Any) -> None:
+    client = sdk.ours.patch(sdk.new(sdk.stock, UNUSED))
+    shallow = copy.copy(client)
+    shallow.api_key = "another"
+    for each in (shallow, shallow.copy(), shallow.with_options(timeout=9)):
+        assert each.api_key == "another"
+        assert not is_ours(sdk, each)
+    assert sdk.ours.patch(shallow).copy().api_key == "another"
+    assert is_ours(sdk, shallow.copy())
+    assert is_ours(sdk, client.copy())
+
+
+def test_shallow_copy_takes_along_a_method_that_the_client_had_for_itself() -> None:
+    client = OPENAI.new(OPENAI.stock, UNUSED)
+    client.copy = mine = client.with_options
+    assert vars(copy.copy(OPENAI.ours.patch(client)))["copy"] is mine
 
 
 @sdks
@@ -145,6 +165,17 @@ def test_patch_refuses_what_is_no_client_of_its_sdk(sdk: Any) -> None:
         sdk.ours.patch(other.new(other.stock, UNUSED))
     with pytest.raises(TypeError, match=r"is needed, not builtins\.NoneType"):
         sdk.ours.patch(None)
+
+
+@sdks
+def test_unpatch_refuses_what_is_no_client_of_its_sdk(sdk: Any) -> None:
+    other = GROQ if sdk is not GROQ else OPENAI
+    theirs = other.ours.patch(other.new(other.stock, UNUSED))
+    with pytest.raises(TypeError, match=rf"client of {sdk.name} is needed, not {other.name}\."):
+        sdk.ours.unpatch(theirs)
+    assert is_ours(other, theirs)
+    with pytest.raises(TypeError, match=r"is needed, not builtins\.NoneType"):
+        sdk.ours.unpatch(None)
 
 
 def test_anthropic_clients_for_other_services_can_be_patched() -> None:
@@ -192,9 +223,9 @@ def test_anthropic_credentials_go_with_the_copies(make: str) -> None:
         client = ANTHROPIC.ours.patch(anthropic.Anthropic(credentials=credentials, base_url=UNUSED))
     else:
         client = ANTHROPIC.ours.Anthropic(credentials=credentials, base_url=UNUSED)
-    copy = client.with_options(timeout=9)
-    assert copy.credentials is credentials
-    assert is_ours(ANTHROPIC, copy)
+    copied = client.with_options(timeout=9)
+    assert copied.credentials is credentials
+    assert is_ours(ANTHROPIC, copied)
 
 
 def test_subclass_of_an_anthropic_client_of_ours_is_one() -> None:

@@ -100,6 +100,8 @@ class Decoder(Generic[EventT]):
 
 _HOOK = "_make_sse_decoder"
 _COPYING = ("copy", "with_options")  # two names of one method
+_STATE = "__getstate__"
+_REPLACED = (_HOOK, *_COPYING, _STATE)
 _lock = threading.Lock()
 
 
@@ -142,19 +144,14 @@ class Hook(Installation):
     def patch(self, client: ClientT) -> ClientT:
         """Let a client read its streams through seamstream; give it back.
 
-        So do all that are copied from it afterwards, by `with_options()` or `copy()`. It keeps its
-        class, for SDKs ask for it. Streams and copies made before stay as they are. To patch twice
-        does nothing more.
+        So do all that are copied from it afterwards, by `with_options()` or `copy()`; what
+        `copy.copy` makes of it is not patched. It keeps its class, for SDKs ask for it. Streams and
+        copies made before stay as they are. To patch twice does nothing more.
 
         Raises:
             TypeError: It is no client of this SDK, or has a decoder of its own.
         """
-        if not isinstance(client, self._base):
-            raise TypeError(
-                f"a client of {self.distribution} is needed,"
-                f" not {type(client).__module__}.{type(client).__qualname__}"
-            )
-        own: dict[str, Any] = vars(client)
+        own = self._attributes_of(client)
         with _lock:
             if isinstance(own.get(_HOOK), _Patch):
                 return client
@@ -165,22 +162,35 @@ class Hook(Installation):
                     f"{type(client).__name__} has a decoder of its own:"
                     " what it reads may be no event stream"
                 )
-            patch = _Patch(self._decoder, {name: own[name] for name in _COPYING if name in own})
+            patch = _Patch(self._decoder, {name: own[name] for name in _REPLACED if name in own})
             for name in _COPYING:
                 own[name] = _patching(getattr(client, name), self.patch)
+            own[_STATE] = functools.partial(_state_without_patch, own)
             own[_HOOK] = patch
         return client
 
     def unpatch(self, client: ClientT) -> ClientT:
-        """Undo `patch`; give the client back. Copies made meanwhile stay patched."""
-        own: dict[str, Any] = vars(client)
+        """Undo `patch`; give the client back. Copies made meanwhile stay patched.
+
+        Raises:
+            TypeError: It is no client of this SDK.
+        """
+        own = self._attributes_of(client)
         with _lock:
             patch = own.get(_HOOK)
             if isinstance(patch, _Patch):
-                for name in (_HOOK, *_COPYING):
+                for name in _REPLACED:
                     del own[name]
                 own.update(patch.previous)
         return client
+
+    def _attributes_of(self, client: object) -> dict[str, Any]:
+        if not isinstance(client, self._base):
+            raise TypeError(
+                f"a client of {self.distribution} is needed,"
+                f" not {type(client).__module__}.{type(client).__qualname__}"
+            )
+        return vars(client)
 
 
 class _Patch:
@@ -194,6 +204,14 @@ class _Patch:
 
     def __call__(self) -> Decoder[Any]:
         return self._decoder()
+
+
+def _state_without_patch(own: dict[str, Any]) -> dict[str, Any]:
+    # What `copy.copy` takes along. The methods above belong to the client that they were made for:
+    # a copy that had them would make copies of that one, not of itself.
+    patch = own.get(_HOOK)
+    previous = patch.previous if isinstance(patch, _Patch) else {}
+    return {name: value for name, value in own.copy().items() if name not in _REPLACED} | previous
 
 
 def _patching(copy: Callable[..., ClientT], patch: Callable[[ClientT], ClientT]) -> Any:
