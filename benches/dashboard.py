@@ -45,7 +45,7 @@ NUMBER = (int, float)
 OPTIONAL_NUMBER = (int, float, type(None))
 TOP: dict[str, Any] = {
     "created": str,
-    "commit": str,
+    "commit": (str, type(None)),
     "version": str,
     "host": dict,
     "engines": dict,
@@ -393,7 +393,7 @@ def render_engines(run: dict[str, Any]) -> str:
 def render_facts(run: dict[str, Any]) -> str:
     host = run["host"]
     created = datetime.fromisoformat(run["created"].replace("Z", "+00:00"))
-    commit, _, state = run["commit"].partition("-")
+    commit, _, state = (run["commit"] or "not known").partition("-")
     facts = {
         "Measured": f"{created:%Y-%m-%d %H:%M} {created.tzname() or ''}".strip(),
         "Version": run["version"],

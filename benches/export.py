@@ -407,10 +407,11 @@ def main(arguments: Iterable[str] | None = None) -> int:
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")
     parser.add_argument("--record", action="store_true", help="keep the run in benches/record")
     options = parser.parse_args(None if arguments is None else list(arguments))
-    run = json.loads(options.run.read_text("utf-8"))
-    node = None
-    if options.node is not None and options.node.is_file():
-        node = json.loads(options.node.read_text("utf-8"))
+    try:
+        run = json.loads(options.run.read_text("utf-8"))
+        node = json.loads(options.node.read_text("utf-8")) if options.node else None
+    except (OSError, ValueError) as error:
+        parser.error(str(error))
     exported = export(run, node)
     bigger, smaller = lists(exported, run)
     options.out.mkdir(parents=True, exist_ok=True)

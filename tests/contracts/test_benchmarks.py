@@ -417,6 +417,20 @@ def test_other_runtime_that_is_absent_is_said_to_be(tmp_path: Path) -> None:
     assert entry["note"].endswith("(absent: npm is not there)")
 
 
+@pytest.mark.parametrize("missing", ["run.json", "node.json"])
+def test_export_refuses_a_file_that_is_not_there(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str], missing: str
+) -> None:
+    for name in {"run.json", "node.json"} - {missing}:
+        (tmp_path / name).write_text("{}", "utf-8")
+    files = [str(tmp_path / name) for name in ("run.json", "node.json")]
+    with pytest.raises(SystemExit) as caught:
+        export.main([*files, "--out", str(tmp_path / "out")])
+    assert caught.value.code == 2
+    assert f"No such file or directory: '{tmp_path / missing}'" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+
+
 def test_kept_run_has_each_figure_and_what_was_not_right() -> None:
     cells = [
         timed(OURS, 50e-6, 1.0),

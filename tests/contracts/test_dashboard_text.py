@@ -56,6 +56,7 @@ def change(path: str, value: Any) -> Callable[[Run], None]:
         (change("schema", "seamstream-bench/2"), "the schema is 'seamstream-bench/2', not"),
         (change("schema", ...), "no 'schema'"),
         (change("host", ...), "the run has no 'host'"),
+        (change("commit", 7), "the run: 'commit' has the wrong type, int"),
         (change("host.cores", "2"), "'host': 'cores' has the wrong type, str"),
         (change("host.cores", True), "'host': 'cores' has the wrong type, bool"),
         (change("created", "yesterday"), "'created' is no ISO time"),
@@ -184,6 +185,12 @@ def test_engine_that_was_wrong_has_no_figure_anywhere() -> None:
     only["records"] = [r for r in run["records"] if r["engine"] != "mole"]
     assert dashboard.headlines(only) == dashboard.headlines(run)
     assert dashboard.losses(only) == dashboard.losses(run)
+
+
+def test_dashboard_of_a_run_outside_of_git_says_so() -> None:
+    run = made_up_run()
+    run["commit"] = None  # as `benches.export` has it then
+    assert "<dt>Commit</dt><dd>not known</dd>" in dashboard.render(run)
 
 
 def test_dashboard_without_records_says_so() -> None:
