@@ -250,9 +250,10 @@ def test_character_that_the_end_cuts_in_another_encoding_is_an_error(library: An
         assert seen == ["1"]
 
 
-def test_unknown_encoding_is_an_error(library: Any) -> None:
-    with pytest.raises(LookupError, match="nothing"):
-        read(library, [b"data: x\n\n"], "nothing")
+@pytest.mark.parametrize("name", ["nothing", "hex", "rot13"])
+def test_unknown_encoding_is_an_error(library: Any, name: str) -> None:
+    with pytest.raises(LookupError, match=name):
+        read(library, [b"data: x\n\n"], name)
 
 
 def test_encoding_with_wide_characters_is_read_right() -> None:

@@ -127,6 +127,7 @@ class SSEClient:
 
 
 def _as_utf8(chunks: Iterable[Buffer], encoding: str) -> Iterable[Buffer]:
+    " ".encode(encoding)  # refuses what is a codec, but not of text: hex, rot13
     codec = codecs.lookup(encoding)
     return chunks if codec.name == "utf-8" else _transcode(chunks, codec)
 
