@@ -7,6 +7,7 @@ import importlib
 import json
 import re
 from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import ExitStack
 from importlib.metadata import version
 from types import ModuleType
 from typing import Any
@@ -113,6 +114,35 @@ def test_install_is_a_context_manager_that_undoes_what_it_did(name: str) -> None
     assert standing(installation) == before
     with pytest.raises(KeyError), module.install():
         raise KeyError
+    assert standing(installation) == before
+
+
+@modules
+def test_install_lasts_as_long_as_any_of_the_blocks_that_overlap(name: str) -> None:
+    module, installation = module_of(name), installation_of(name)
+    before = standing(installation)
+    first, second = module.install(), module.install()
+    with ExitStack() as outlasting:
+        with first:
+            after = standing(installation)
+            outlasting.enter_context(second)
+        assert standing(installation) == after != before
+    assert standing(installation) == before
+
+
+@modules
+def test_block_does_not_undo_a_later_install(name: str) -> None:
+    module, installation = module_of(name), installation_of(name)
+    before = standing(installation)
+    with module.install():
+        module.uninstall()
+        assert standing(installation) == before
+        module.install()
+    assert standing(installation) != before
+    with module.install():
+        pass
+    assert standing(installation) != before
+    module.uninstall()
     assert standing(installation) == before
 
 

@@ -105,6 +105,8 @@ class Installation:
         self.tested = tested
         self.names = names
         self._replaced: list[_Replaced] = []
+        self._blocks = 0  # `with` blocks that last
+        self._ends_with_blocks = False
         self._lock = threading.Lock()
 
     def install(self) -> Installed:
@@ -113,7 +115,8 @@ class Installation:
         To install twice does nothing more.
 
         Returns:
-            A context manager that uninstalls at its end, if this call installed.
+            A context manager that uninstalls at its end, if this call installed; where blocks
+            overlap, in several threads or tasks, at the end of the last one.
 
         Raises:
             ImportError: The library is not installed; or it has changed, and what was to be
@@ -121,7 +124,7 @@ class Installation:
         """
         with self._lock:
             if self._replaced:
-                return Installed(None)
+                return Installed(self, None)
             found = [found for name in self.names if (found := self._look_up(name)) is not None]
             if not found:
                 looked_for = ", ".join(map(str, self.names))
@@ -129,7 +132,8 @@ class Installation:
             for each in found:
                 setattr(each.owner, each.attribute, each.replacement)
             self._replaced = found
-        return Installed(self)
+            self._ends_with_blocks = False
+        return Installed(self, found)
 
     def uninstall(self) -> None:
         """Undo `install`: put back the originals. What is not installed stays as it is.
@@ -139,14 +143,34 @@ class Installation:
                 then.
         """
         with self._lock:
-            for each in self._replaced:
-                if not each.stands():
-                    raise RuntimeError(
-                        f"{each.name} was replaced once more since install(): undo that first"
-                    )
-            for each in self._replaced:
-                setattr(each.owner, each.attribute, each.original)
-            self._replaced = []
+            self._put_back()
+
+    def _put_back(self) -> None:
+        for each in self._replaced:
+            if not each.stands():
+                raise RuntimeError(
+                    f"{each.name} was replaced once more since install(): undo that first"
+                )
+        for each in self._replaced:
+            setattr(each.owner, each.attribute, each.original)
+        self._replaced = []
+
+    def begin_block(self) -> None:
+        """Count a `with` block that begins."""
+        with self._lock:
+            self._blocks += 1
+
+    def end_block(self, replaced: object) -> None:
+        """Count one that ends; uninstall with the last, if one had installed what is there.
+
+        Raises:
+            RuntimeError: As `uninstall`.
+        """
+        with self._lock:
+            self._blocks -= 1
+            self._ends_with_blocks |= replaced is self._replaced
+            if self._ends_with_blocks and not self._blocks:
+                self._put_back()
 
     def _look_up(self, name: PrivateName) -> _Replaced | None:
         try:
@@ -186,16 +210,18 @@ class Installation:
 class Installed:
     """What `install()` gives: as a context manager it uninstalls at the end what it installed.
 
-    One that found everything installed already leaves it so.
+    One that found everything installed already leaves it so, unless the block that had installed
+    it has ended meanwhile.
     """
 
-    __slots__ = ("_installation",)
+    __slots__ = ("_installation", "_replaced")
 
-    def __init__(self, installation: Installation | None) -> None:
+    def __init__(self, installation: Installation, replaced: object) -> None:
         self._installation = installation
+        self._replaced = replaced  # None: by another call
 
     def __enter__(self) -> None:
-        return None
+        self._installation.begin_block()
 
     def __exit__(
         self,
@@ -203,5 +229,4 @@ class Installed:
         error: BaseException | None,
         traceback: TracebackType | None,
     ) -> None:
-        if self._installation is not None:
-            self._installation.uninstall()
+        self._installation.end_block(self._replaced)
