@@ -513,3 +513,19 @@ def test_data_is_the_text_however_wide(
     for found in (event.get("a"), implementation.Event(data=json).get("a")):
         assert found == text
         assert hash(found) == hash(text)
+
+
+@pytest.mark.parametrize("widest", ["z", "é", "Ā", "時", "🚀"])
+@pytest.mark.parametrize("filling", ["x", "ö", "計", "🧵", 'a"b: ö, 計算 🧵 {} '])
+def test_data_is_the_text_that_was_sent_whatever_its_width(
+    implementation: Implementation, widest: str, filling: str
+) -> None:
+    for length in (0, 1, 2, 15, 16, 17, 33, 200, 1000, 1023, 1024, 1025, 5000):
+        inside = (filling * length)[:length]
+        for sent in (widest + inside, inside + widest, inside[: length // 2] + widest + inside):
+            event = implementation.Event(data=sent.encode())
+            assert event.data == sent
+            # As wide as it has to be, and no wider: else equal texts would not be.
+            assert sys.getsizeof(event.data) <= sys.getsizeof(str(sent.encode(), "utf-8"))
+            text = implementation.UTF8Decoder()
+            assert text.decode(sent.encode()) == sent

@@ -1,7 +1,7 @@
 //! `UTF8Decoder`: not on the event path, so all in the safe layer.
 
 use crate::errors;
-use crate::raw::{Chunk, Raised, new_text};
+use crate::raw::{Chunk, Raised, new_utf8};
 use pyo3::exceptions::{PyTypeError, PyValueError};
 use pyo3::prelude::*;
 use pyo3::types::{PyBytes, PyInt};
@@ -68,7 +68,7 @@ impl UTF8Decoder {
         let chunk = unsafe { Chunk::new(data.as_ptr()) }.map_err(|Raised| PyErr::fetch(py))?;
         let text = this.decoder.decode(chunk.bytes(), r#final);
         let text = text.map_err(|error| ill_formed(py, &error))?;
-        let text = new_text(text.as_bytes()).map_err(|Raised| PyErr::fetch(py))?;
+        let text = new_utf8(text.as_bytes()).map_err(|Raised| PyErr::fetch(py))?;
         Ok(text.bind(py))
     }
 

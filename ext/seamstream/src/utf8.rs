@@ -5,6 +5,7 @@
 //! at most) until the next chunk, or the end, decides it.
 
 use std::borrow::Cow;
+use std::mem::MaybeUninit;
 
 /// How many U+FFFD decoding puts into the text of `bytes`.
 ///
@@ -70,25 +71,77 @@ pub fn shape_of_utf8(bytes: &[u8]) -> Shape {
     Shape { characters, width }
 }
 
-/// Takes the first character off well-formed UTF-8.
+/// What the characters of a text are written as: one of them each.
+pub trait Unit: Copy + From<u8> {
+    /// The unit of this code point, which fits.
+    fn of(code: u32) -> Self;
+}
+
+macro_rules! units {
+    ($($unit:ty),*) => {$(
+        impl Unit for $unit {
+            #[inline(always)]
+            #[allow(clippy::cast_possible_truncation)] // the text's width says that it fits
+            fn of(code: u32) -> Self {
+                code as $unit
+            }
+        }
+    )*};
+}
+units!(u8, u16, u32);
+
+/// Writes well-formed UTF-8, of which `shape` told the width and the number of characters.
 ///
-/// Of other input what comes has no meaning; at its end U+FFFD comes, again and again.
-#[inline(always)]
-pub fn take_character(rest: &mut &[u8]) -> u32 {
+/// All of `out` is written; of other input what comes has no meaning. A run of characters of one
+/// length has a loop of its own: what costs is a branch that nobody can foretell.
+pub fn write_units<T: Unit>(bytes: &[u8], out: &mut [MaybeUninit<T>]) {
+    const BLOCK: usize = 16;
     let low = |byte: u8| u32::from(byte & 0x3f);
-    let (code, after) = match **rest {
-        [a, ref after @ ..] if a < 0x80 => (u32::from(a), after),
-        [a, b, c, ref after @ ..] if (0xe0..0xf0).contains(&a) => {
-            (u32::from(a & 0x0f) << 12 | low(b) << 6 | low(c), after)
+    let mut rest = bytes;
+    let mut at = 0;
+    loop {
+        let before = at;
+        while let Some((block, after)) = rest.split_first_chunk::<BLOCK>()
+            && block.is_ascii()
+            && let Some(units) = out.get_mut(at..at + BLOCK)
+        {
+            for (unit, &byte) in units.iter_mut().zip(block) {
+                unit.write(T::from(byte));
+            }
+            (rest, at) = (after, at + BLOCK);
         }
-        [a, b, ref after @ ..] if a < 0xe0 => (u32::from(a & 0x1f) << 6 | low(b), after),
-        [a, b, c, d, ref after @ ..] => {
-            (u32::from(a & 0x07) << 18 | low(b) << 12 | low(c) << 6 | low(d), after)
+        while let [a @ ..0x80, after @ ..] = rest
+            && let Some(unit) = out.get_mut(at)
+        {
+            unit.write(T::from(*a));
+            (rest, at) = (after, at + 1);
         }
-        _ => (0xfffd, &[][..]),
-    };
-    *rest = after;
-    code
+        while let [a @ 0x80..0xe0, b, after @ ..] = rest
+            && let Some(unit) = out.get_mut(at)
+        {
+            unit.write(T::of(u32::from(a & 0x1f) << 6 | low(*b)));
+            (rest, at) = (after, at + 1);
+        }
+        while let [a @ 0xe0..0xf0, b, c, after @ ..] = rest
+            && let Some(unit) = out.get_mut(at)
+        {
+            unit.write(T::of(u32::from(a & 0x0f) << 12 | low(*b) << 6 | low(*c)));
+            (rest, at) = (after, at + 1);
+        }
+        while let [a @ 0xf0..=0xff, b, c, d, after @ ..] = rest
+            && let Some(unit) = out.get_mut(at)
+        {
+            let code = u32::from(a & 0x07) << 18 | low(*b) << 12 | low(*c) << 6 | low(*d);
+            unit.write(T::of(code));
+            (rest, at) = (after, at + 1);
+        }
+        if at == before {
+            break;
+        }
+    }
+    for unit in &mut out[at..] {
+        unit.write(T::of(0xfffd));
+    }
 }
 
 /// Why a sequence is ill-formed, in the words of Python's codecs.
@@ -239,9 +292,22 @@ impl Utf8Decoder {
             head.push('\u{fffd}');
             self.pending_len = 0;
         }
-        if let (true, Ok(text)) = (head.is_empty(), std::str::from_utf8(rest)) {
-            self.consumed += rest.len() as u64;
-            return Ok(Cow::Borrowed(text));
+        let (text, cut) = match simdutf8::compat::from_utf8(rest) {
+            Ok(text) => (Some(text), &[][..]),
+            Err(error) if error.error_len().is_none() && !last => {
+                let (whole, cut) = rest.split_at(error.valid_up_to());
+                (simdutf8::basic::from_utf8(whole).ok(), cut)
+            }
+            Err(_) => (None, &[][..]),
+        };
+        if let Some(text) = text {
+            self.consumed += text.len() as u64;
+            self.hold(cut);
+            if head.is_empty() {
+                return Ok(Cow::Borrowed(text));
+            }
+            head.push_str(text);
+            return Ok(Cow::Owned(head));
         }
         let mut chunks = rest.utf8_chunks().peekable();
         while let Some(chunk) = chunks.next() {
@@ -254,17 +320,22 @@ impl Utf8Decoder {
             let unfinished = chunks.peek().is_none()
                 && std::str::from_utf8(bad).is_err_and(|error| error.error_len().is_none());
             if unfinished && !last {
-                self.pending[..bad.len()].copy_from_slice(bad);
-                #[allow(clippy::cast_possible_truncation)] // three at most
-                {
-                    self.pending_len = bad.len() as u8;
-                }
+                self.hold(bad);
             } else {
                 self.replace(bad, unfinished)?;
                 head.push('\u{fffd}');
             }
         }
         Ok(Cow::Owned(head))
+    }
+
+    /// Holds the begin of a character, three bytes at most.
+    fn hold(&mut self, sequence: &[u8]) {
+        self.pending[..sequence.len()].copy_from_slice(sequence);
+        #[allow(clippy::cast_possible_truncation)]
+        {
+            self.pending_len = sequence.len() as u8;
+        }
     }
 
     fn replace(&mut self, sequence: &[u8], at_end: bool) -> Result<(), IllFormed> {
@@ -290,11 +361,7 @@ impl Utf8Decoder {
             || std::str::from_utf8(pending)
                 .is_err_and(|error| error.valid_up_to() == 0 && error.error_len().is_none());
         if unfinished {
-            self.pending[..pending.len()].copy_from_slice(pending);
-            #[allow(clippy::cast_possible_truncation)] // three at most
-            {
-                self.pending_len = pending.len() as u8;
-            }
+            self.hold(pending);
             self.started = started;
             self.consumed = 0;
         }
@@ -317,12 +384,17 @@ impl Utf8Decoder {
 mod tests {
     use super::*;
 
+    #[allow(unsafe_code)]
+    fn written<T: Unit + Into<u32>>(bytes: &[u8], len: usize) -> Vec<u32> {
+        let mut out = vec![MaybeUninit::new(T::from(b'?')); len];
+        write_units(bytes, &mut out);
+        // SAFETY: initialized above. What was not written is "?" still, and so found.
+        out.iter().map(|unit| unsafe { unit.assume_init() }.into()).collect()
+    }
+
     fn check(text: &str) {
         let bytes = text.as_bytes();
-        let mut rest = bytes;
-        let codes: Vec<_> = text.chars().map(|_| take_character(&mut rest)).collect();
-        assert!(codes.iter().copied().eq(text.chars().map(u32::from)), "{text}");
-        assert_eq!(take_character(&mut rest), 0xfffd);
+        let codes: Vec<_> = text.chars().map(u32::from).collect();
         let width = match text.chars().max() {
             None | Some(..'\u{80}') => Width::Ascii,
             Some(..'\u{100}') => Width::Latin1,
@@ -331,6 +403,14 @@ mod tests {
         };
         let want = Shape { characters: codes.len(), width };
         assert_eq!((shape(bytes), shape_of_utf8(bytes)), (Some(want), want), "{text}");
+        let len = codes.len();
+        if width <= Width::Latin1 {
+            assert_eq!(written::<u8>(bytes, len), codes, "{text}");
+        }
+        if width <= Width::Two {
+            assert_eq!(written::<u16>(bytes, len), codes, "{text}");
+        }
+        assert_eq!(written::<u32>(bytes, len), codes, "{text}");
     }
 
     #[test]
@@ -353,12 +433,8 @@ mod tests {
     fn shape_refuses_what_is_ill_formed() {
         for bytes in [&b"\xe3\x81"[..], b"a\xff", b"\xed\xa0\x80", b"\xc0\x80", b"\x80"] {
             assert_eq!(shape(bytes), None);
-            let (mut rest, mut taken) = (bytes, 0);
-            while !rest.is_empty() && taken < 9 {
-                take_character(&mut rest);
-                taken += 1;
-            }
-            assert!(rest.is_empty());
+            assert_eq!(written::<u32>(bytes, 9)[8], 0xfffd); // it ends, and writes all
+            written::<u32>(bytes, 0);
         }
     }
 }
