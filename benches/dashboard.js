@@ -134,8 +134,9 @@
     below.textContent = subtitle;
     plot.setAttribute("aria-label", label);
     plot.style.height = `${height}px`;
+    plot.hidden = false;
     foot.replaceChildren();
-    return { figure: made, plot, foot };
+    return { figure: made, plot, foot, draw() {} };
   }
   const panels = new Map();
   const waiting = [];
@@ -208,6 +209,10 @@
     const made = panel(key, title, subtitle, label, rows.length * 25 + 42);
     const unable = records.filter((r) => r.verdict === "unsupported").map((r) => r.engine);
     if (unable.length) made.foot.append(element("p", { class: "note" }, `${capital(WORDS.unsupported)}: ${unable.join(", ")}`));
+    if (!rows.length) {
+      made.plot.hidden = true; // of nothing there is no axis
+      return made;
+    }
     const log = state.scale === "log";
     const most = Math.max(...right.map((r) => r.value), 1e-9);
     const least = Math.min(...right.filter((r) => r.value > 0).map((r) => r.value), most);
@@ -264,6 +269,10 @@
         note.append(i ? "; " : "", `${engine}${where}, `, element("b", {}, WORDS[verdict]));
       });
       made.foot.append(note);
+    }
+    if (!engines.length) {
+      made.plot.hidden = true;
+      return made;
     }
     made.draw = () => {
       const traces = engines.map((engine) => {

@@ -272,6 +272,22 @@ def test_records_can_be_downloaded(open_page: Open, tmp_path: Path) -> None:
     assert dashboard.read_records(tmp_path / "saved.json") == made_up_run()
 
 
+def test_work_that_nobody_can_do_is_a_note_and_no_chart(open_page: Open, tmp_path: Path) -> None:
+    run = made_up_run()
+    for record in run["records"]:
+        if record["group"] == "sse":
+            record.update(
+                value=None, low=None, high=None, correct=False, verdict="unsupported", detail=""
+            )
+    path = tmp_path / "index.html"
+    path.write_text(dashboard.render(run), "utf-8")
+    page = open_page(path.as_uri())
+    for place in ("#bars", "#growth", "#memory"):
+        assert count(page, f"{place} figure") > 0
+        assert page.locator(f"{place} .plot:visible").count() == 0
+    assert "seamstream" in page.locator("#bars .note").first.inner_text()
+
+
 def test_page_without_records_says_so(open_page: Open, tmp_path: Path) -> None:
     run = made_up_run()
     run["records"] = []
