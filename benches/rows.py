@@ -130,6 +130,33 @@ def feed_get(chunks: list[bytes], path: Any) -> Job:
     return job
 
 
+def feed_get_each(chunks: list[bytes], paths: tuple[Any, ...]) -> Job:
+    first, second = paths
+
+    def job() -> int:
+        take = seamstream.SSEDecoder().feed
+        start = now()
+        for chunk in chunks:
+            for event in take(chunk):
+                event.get(first)
+                event.get(second)
+        return now() - start
+
+    return job
+
+
+def feed_get_many(chunks: list[bytes], paths: tuple[Any, ...]) -> Job:
+    def job() -> int:
+        take = seamstream.SSEDecoder().feed
+        start = now()
+        for chunk in chunks:
+            for event in take(chunk):
+                event.get_many(paths)
+        return now() - start
+
+    return job
+
+
 def pull(chunks: list[bytes], parse: bool = False) -> Job:
     def job() -> int:
         decoder = seamstream.SSEDecoder()
@@ -357,6 +384,20 @@ def check_get(work: Workload, chunks: list[bytes], path: Any) -> None:
     assert got == [found(payload) for payload in work.payloads], work.name
 
 
+def check_get_many(work: Workload, chunks: list[bytes], paths: tuple[Any, ...]) -> None:
+    def found(payload: bytes, path: tuple[str | int, ...]) -> Any:
+        value = orjson.loads(payload)
+        for step in path:
+            value = value[step]
+        return value
+
+    want = [tuple(found(payload, path) for path in paths) for payload in work.payloads]
+    decoder = seamstream.SSEDecoder()
+    events = [event for chunk in chunks for event in decoder.feed(chunk)]
+    assert [event.get_many(paths) for event in events] == want, work.name
+    assert [tuple(event.get(path) for path in paths) for event in events] == want, work.name
+
+
 def check_frames(
     chunks: list[bytes], framing: Any, values: tuple[bytes, ...], **options: Any
 ) -> None:
@@ -452,6 +493,27 @@ def get_rows(events: int) -> Iterator[Row]:
                 goal,
                 by_ratio=True,
             )
+
+
+def get_many_rows(events: int) -> Iterator[Row]:
+    """Two values of each payload, by one pass over what two calls of `get` take."""
+    paths = (("choices", 0, "delta", "content"), ("choices", 0, "finish_reason"))
+    for work, kind, budget in (
+        (openai(events), "new", 0.95),
+        (openai(events, "repeats"), "live", 0.6),
+        (openai(events, "recorded"), "as recorded", math.inf),
+    ):
+        chunks = work.chunks(16384)
+        yield Row(
+            f"{work.name} ({kind}): feed + get_many, 2 values",
+            feed_get_each(chunks, paths),
+            "feed, and get for each value",
+            feed_get_many(chunks, paths),
+            events,
+            partial(check_get_many, work, chunks, paths),
+            budget,
+            by_ratio=True,
+        )
 
 
 def pull_rows(events: int) -> Iterator[Row]:
@@ -596,6 +658,7 @@ def json_rows(number: int) -> Iterator[Row]:
 GROUPS: tuple[tuple[Callable[[int], Iterator[Row]], int], ...] = (
     (feed_rows, 2000),
     (get_rows, 2000),
+    (get_many_rows, 2000),
     (pull_rows, 2000),
     (stream_rows, 2000),
     (one_byte_rows, 200),

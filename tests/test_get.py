@@ -1,4 +1,4 @@
-"""`get`: one value out of a payload, the same answers as parsing all of it."""
+"""`get` and `get_many`: values out of a payload, the same answers as parsing all of it."""
 
 from __future__ import annotations
 
@@ -198,6 +198,117 @@ def streams(draw: st.DrawFn) -> list[bytes]:
             )
         payloads.append(payload)
     return payloads
+
+
+def test_get_many_gives_values_in_the_order_of_the_paths(implementation: Implementation) -> None:
+    event = implementation.Event(data=CHUNK % ("hé 🚀", 7))
+    assert event.get_many(
+        (
+            *("choices.0.finish_reason", "choices.0.delta.content", ("a.b", 1, 0), "usage.total"),
+            *("absent", "usage", "choices.0.delta.content", "choices.0.delta"),
+        )
+    ) == (None, "hé 🚀", 2, 7, None, {"total": 7}, "hé 🚀", {"content": "hé 🚀"})
+    assert event.get_many(["id", "nothing"], 5) == ("chatcmpl-1", 5)
+    assert event.get_many(("nothing",), default=5) == (5,)
+    assert event.get_many(()) == event.get_many([]) == ()
+    frame = implementation.Frame(raw=b'[10,{"a":true},false]')
+    assert frame.get_many(("1.a", "0", "2", "")) == (True, 10, False, [10, {"a": True}, False])
+    many = tuple(str(index) for index in range(200))
+    frame = implementation.Frame(raw=orjson.dumps(list(range(150))))
+    assert frame.get_many(many) == (*range(150), *[None] * 50)
+
+
+def test_get_many_checks_all_of_the_payload(implementation: Implementation) -> None:
+    for bad in (b'{"a":1,"b":2', b'{"a":1,"b":2}}', b'{"a":1,"b":02}', b'{"a":"\xff"}', b"", b"x"):
+        event = implementation.Event(data=bad)
+        with pytest.raises(JSONDecodeError) as refused:
+            event.json()
+        for paths in (("a", "b"), ("absent",), ()):
+            with pytest.raises(JSONDecodeError) as caught:
+                event.get_many(paths)
+            assert (str(caught.value), caught.value.offset) == (
+                str(refused.value),
+                refused.value.offset,
+            )
+
+
+def test_get_many_refuses_wrong_paths(implementation: Implementation) -> None:
+    wrong: Any
+    for item in (
+        implementation.Event(data="[1]"),
+        implementation.Event(data="x", torn=True),
+        implementation.Frame(raw=b"[1]"),
+    ):
+        for wrong in (None, 5, "a", b"a", {"a"}, iter("a"), ("a", 0), (["a"],), (("a", True),)):
+            with pytest.raises(TypeError):
+                item.get_many(wrong)
+        for wrong in (("a", (-1,)), [("a", -5)], ("\ud800",)):
+            with pytest.raises(ValueError):
+                item.get_many(wrong)
+        for arguments, names in (((), {}), ((("a",), 1, 2), {}), ((("a",),), {"other": 1})):
+            with pytest.raises(TypeError):
+                item.get_many(*arguments, **names)
+
+
+def test_get_many_of_what_has_no_value_raises_as_json_does(implementation: Implementation) -> None:
+    with pytest.raises(TornError):
+        implementation.Event(data="{}", torn=True).get_many(("a",))
+    with pytest.raises(JSONDecodeError) as caught:
+        implementation.Frame(raw=b"{", kind="garbage").get_many(())
+    assert caught.value.kind == "garbage"
+
+
+def test_get_many_uses_the_decoders_own_parser(implementation: Implementation) -> None:
+    big = 2**70
+    decoder = implementation.SSEDecoder(loads=json.loads)
+    (event,) = decoder.feed(block(b'{"a":[%d],"b":null}' % big))
+    assert event.get_many(("a.0", "b", "c"), 5) == (big, None, 5)
+    (event,) = decoder.feed(block(b'{"a":'))
+    with pytest.raises(JSONDecodeError, match="loads"):
+        event.get_many(("a",))
+
+
+def test_get_many_takes_a_list_as_it_is_at_the_call(implementation: Implementation) -> None:
+    (event,) = implementation.SSEDecoder().feed(block(b'{"a":"x","b":"y"}'))
+    paths = ["a", "b"]
+    assert event.get_many(paths) == ("x", "y")
+    paths.reverse()
+    assert event.get_many(paths) == ("y", "x")
+    paths.clear()
+    assert event.get_many(paths) == ()
+
+
+def test_get_many_forgets_the_oldest_paths_only(implementation: Implementation) -> None:
+    """More groups than any cache keeps, in one stream, each asked again and again."""
+    names = [f"n{index}" for index in range(40)]
+    decoder = implementation.SSEDecoder()
+    for turn in range(3):
+        payload = orjson.dumps({name: f"{name}-{turn}" for name in names})
+        (event,) = decoder.feed(block(payload))
+        for one, other in zip(names, reversed(names), strict=True):
+            assert event.get_many((one, other)) == (f"{one}-{turn}", f"{other}-{turn}")
+
+
+@given(
+    stream=streams(),
+    asked=st.lists(st.lists(paths, max_size=5).map(tuple), min_size=1, max_size=4),
+)
+def test_get_many_equals_get_of_each_path(
+    implementation: Implementation, stream: list[bytes], asked: list[Any]
+) -> None:
+    decoder = implementation.SSEDecoder()
+    for payload in stream:
+        if b"\n" in payload or b"\r" in payload:
+            continue
+        (event,) = decoder.feed(block(payload))
+        for group in asked:
+            got = outcome(lambda e=event, g=group: e.get_many(g, "absent"))
+            want: Any = tuple(expected(event.raw, path) for path in group)
+            if expected(event.raw, "") is JSONDecodeError:
+                want = JSONDecodeError
+            assert got == want
+            if want is not JSONDecodeError:
+                assert list(map(type, got)) == list(map(type, want))
 
 
 @given(stream=streams(), asked=st.lists(paths, min_size=1, max_size=5))

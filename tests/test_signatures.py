@@ -12,9 +12,20 @@ from conftest import Implementation
 MEMBERS = {
     "Event": (
         *("event", "id", "retry", "raw", "is_done", "data", "torn", "replaced", "offset"),
-        *("parse_error", "value", "wire", "json", "get", "validate"),
+        *("parse_error", "value", "wire", "json", "get", "get_many", "validate"),
     ),
-    "Frame": ("raw", "kind", "torn", "offset", "parse_error", "value", "json", "get", "validate"),
+    "Frame": (
+        "raw",
+        "kind",
+        "torn",
+        "offset",
+        "parse_error",
+        "value",
+        "json",
+        "get",
+        "get_many",
+        "validate",
+    ),
     "JSONStreamDecoder": (
         *("feed", "close", "iter", "aiter", "reset"),
         *("pending_bytes", "at_boundary", "array_closed", "stats"),
@@ -27,7 +38,11 @@ MEMBERS = {
 }
 CALLS = [
     *((name, None) for name in MEMBERS),
-    *((item, name) for item in ("Event", "Frame") for name in ("json", "get", "validate")),
+    *(
+        (item, name)
+        for item in ("Event", "Frame")
+        for name in ("json", "get", "get_many", "validate")
+    ),
     *(
         (decoder, name)
         for decoder in ("SSEDecoder", "JSONStreamDecoder")

@@ -8,11 +8,21 @@ from __future__ import annotations
 import sys
 from typing import Any
 
-__all__ = ["CompiledPath", "Path", "Step", "compile_path", "walk"]
+__all__ = [
+    "CompiledPath",
+    "Path",
+    "Paths",
+    "Step",
+    "compile_path",
+    "compile_paths",
+    "walk",
+    "walk_all",
+]
 
 MAX_INDEX_DIGITS = 18  # fits in 64 bits
 
 Path = str | tuple[str | int, ...]
+Paths = tuple[Path, ...] | list[Path]
 Step = tuple[str | None, int | None]
 """The name it takes of an object, and the index it takes of an array; None where neither fits."""
 CompiledPath = tuple[Step, ...]
@@ -34,6 +44,18 @@ def compile_path(path: Path) -> CompiledPath:
     if not isinstance(path, tuple):
         raise TypeError(f"path must be str or tuple, not {type(path).__name__}")
     return tuple(_step(part) for part in path)
+
+
+def compile_paths(paths: Paths) -> tuple[CompiledPath, ...]:
+    """Turn each path into its steps.
+
+    Raises:
+        TypeError: It is no tuple or list, or a path, or a part of it, has the wrong type.
+        ValueError: An index is negative, or a name is not Unicode text.
+    """
+    if not isinstance(paths, (tuple, list)):
+        raise TypeError(f"paths must be tuple or list, not {type(paths).__name__}")
+    return tuple(compile_path(path) for path in paths)
 
 
 def _step(part: object) -> Step:
@@ -65,3 +87,8 @@ def walk(value: Any, steps: CompiledPath, default: object) -> Any:
         else:
             return default
     return value
+
+
+def walk_all(value: Any, paths: tuple[CompiledPath, ...], default: object) -> tuple[Any, ...]:
+    """Return what each path leads to from `value`, or `default`."""
+    return tuple(walk(value, steps, default) for steps in paths)

@@ -105,6 +105,9 @@ def members(event: Event) -> None:
     assert_type(event.value, Any)
     assert_type(event.wire, bytes | None)
     assert_type(event.json(), Any)
+    assert_type(event.get("a.b"), Any)
+    assert_type(event.get_many(("a.b", ("c", 0))), tuple[Any, ...])
+    assert_type(event.get_many(["a.b", ("c", 0)], default=""), tuple[Any, ...])
     assert_type(hash(event), int)
     assert_type(event == event, bool)  # noqa: PLR0124
     assert_type(Event(data=b"x", event=None, id="1", retry=5, torn=True), Event)
@@ -202,6 +205,7 @@ def frame_members(frame: Frame) -> None:
     assert_type(frame.parse_error, Kind | Literal["torn"] | None)
     assert_type(frame.value, Any)
     assert_type(frame.json(), Any)
+    assert_type(frame.get_many(("a.b", ("c", 0)), ""), tuple[Any, ...])
     assert_type(hash(frame), int)
     assert_type(frame == frame, bool)  # noqa: PLR0124
     assert_type(Frame(raw=b"x", kind="garbage", torn=False), Frame)

@@ -4,7 +4,7 @@
 //! is no GC header: an event refers to exact `str`, `bytes`, `int`, `bool` and None, and to
 //! the stream context, which refers neither to events nor to the decoder.
 
-use crate::get::{self, Memos};
+use crate::get::{self, Functions, Memos};
 use crate::raw::{Object, Raised, Strong, bytes_of, drop_bytes, guard, guard_py, new_text};
 use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
@@ -544,15 +544,35 @@ unsafe extern "C" fn get(
 ) -> Object {
     // SAFETY: as in `entry`; the arguments are Python's, and stay alive.
     guard(|| unsafe {
-        let (path, default) = get::arguments(args, count, names)?;
+        let (path, default) = get::arguments("get() takes a path", args, count, names)?;
         let event = Ref::new(object);
         let context = event.get().context;
         if event.get().torn || !loads_of(context).is_null() {
-            return get::walk(|| event.value_of_json(), path, default);
+            return get::walk(|| event.value_of_json(), Functions::of_one, path, default);
         }
         // What a decoder has made it has looked at, if it counted nothing there.
         let is_utf8 = !context.is_null() && event.get().replaced == 0;
         get::get(event.text(), is_utf8, memos_of(context), path, default)
+    })
+}
+
+unsafe extern "C" fn get_many(
+    object: Object,
+    args: *const Object,
+    count: ffi::Py_ssize_t,
+    names: Object,
+) -> Object {
+    // SAFETY: as in `entry`; the arguments are Python's, and stay alive.
+    guard(|| unsafe {
+        let (paths, default) = get::arguments("get_many() takes paths", args, count, names)?;
+        let event = Ref::new(object);
+        let context = event.get().context;
+        if event.get().torn || !loads_of(context).is_null() {
+            return get::walk(|| event.value_of_json(), Functions::of_many, paths, default);
+        }
+        // What a decoder has made it has looked at, if it counted nothing there.
+        let is_utf8 = !context.is_null() && event.get().replaced == 0;
+        get::get_many(event.text(), is_utf8, memos_of(context), paths, default)
     })
 }
 
@@ -879,6 +899,19 @@ fn event_type(py: Python<'_>) -> PyResult<Strong> {
               Raises:\n    JSONDecodeError: The payload is not JSON, in whatever part of it.\n    \
               TornError: The stream ended inside this event.\n    \
               TypeError: The path, or a part of it, has the wrong type.\n    \
+              ValueError: An index is negative, or a name is not Unicode text.\n",
+        ),
+        fast_method(
+            c"get_many",
+            get_many,
+            c"get_many($self, paths, /, default=None)\n--\n\n\
+              Return several values out of the JSON, in one pass, as a tuple.\n\n\
+              They are in the order of the paths. All of the payload is checked all the same.\n\n\
+              Args:\n    paths: A tuple or a list of paths, each as of `get`.\n    default: What stands for a \
+              value that is not there.\n\n\
+              Raises:\n    JSONDecodeError: The payload is not JSON, in whatever part of it.\n    \
+              TornError: The stream ended inside this event.\n    \
+              TypeError: `paths` is no tuple or list, or a path, or a part of it, has the wrong\n        type.\n    \
               ValueError: An index is negative, or a name is not Unicode text.\n",
         ),
         method(

@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::event::{self, exact, keywords, loads_of, memos_of, shared};
-use crate::get;
+use crate::get::{self, Functions};
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, held, new_text};
 use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
@@ -263,13 +263,31 @@ unsafe extern "C" fn get(
 ) -> Object {
     // SAFETY: as in `get_value`; the arguments are Python's, and stay alive.
     guard(|| unsafe {
-        let (path, default) = get::arguments(args, count, names)?;
+        let (path, default) = get::arguments("get() takes a path", args, count, names)?;
         let frame = Ref::new(object);
         let context = frame.get().context;
         if !frame.is_value() || !loads_of(context).is_null() {
-            return get::walk(|| frame.value_of_json(), path, default);
+            return get::walk(|| frame.value_of_json(), Functions::of_one, path, default);
         }
         get::get(frame.text(), false, memos_of(context), path, default)
+    })
+}
+
+unsafe extern "C" fn get_many(
+    object: Object,
+    args: *const Object,
+    count: ffi::Py_ssize_t,
+    names: Object,
+) -> Object {
+    // SAFETY: as in `get_value`; the arguments are Python's, and stay alive.
+    guard(|| unsafe {
+        let (paths, default) = get::arguments("get_many() takes paths", args, count, names)?;
+        let frame = Ref::new(object);
+        let context = frame.get().context;
+        if !frame.is_value() || !loads_of(context).is_null() {
+            return get::walk(|| frame.value_of_json(), Functions::of_many, paths, default);
+        }
+        get::get_many(frame.text(), false, memos_of(context), paths, default)
     })
 }
 
@@ -468,6 +486,19 @@ fn frame_type(py: Python<'_>) -> PyResult<Strong> {
               Raises:\n    JSONDecodeError: This is an error frame, whose `kind` it has.\n    \
               TornError: The stream ended inside this value.\n    \
               TypeError: The path, or a part of it, has the wrong type.\n    \
+              ValueError: An index is negative, or a name is not Unicode text.\n",
+        ),
+        fast_method(
+            c"get_many",
+            get_many,
+            c"get_many($self, paths, /, default=None)\n--\n\n\
+              Return several values out of the JSON, in one pass, as a tuple.\n\n\
+              They are in the order of the paths. All of the payload is checked all the same.\n\n\
+              Args:\n    paths: A tuple or a list of paths, each as of `get`.\n    default: What stands for a \
+              value that is not there.\n\n\
+              Raises:\n    JSONDecodeError: This is an error frame, whose `kind` it has.\n    \
+              TornError: The stream ended inside this value.\n    \
+              TypeError: `paths` is no tuple or list, or a path, or a part of it, has the wrong\n        type.\n    \
               ValueError: An index is negative, or a name is not Unicode text.\n",
         ),
         method(

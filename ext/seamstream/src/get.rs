@@ -2,7 +2,7 @@
 //!
 //! Use it where a stream of JSON texts is read for one value of each: [`find`] costs a fraction
 //! of a parse, and a [`Memo`], kept from text to text, leaves little more than the value itself
-//! to look at. Where most of a text is wanted, parse it.
+//! to look at. [`Many`] finds several values in one pass. Where most of a text is wanted, parse it.
 //!
 //! # What is checked
 //!
@@ -285,6 +285,147 @@ fn short_string(text: &[u8], begin: usize) -> Option<usize> {
     None
 }
 
+/// Several paths, whose values are found in one pass over a text.
+///
+/// Of the last text the first value that is a string without escapes is told apart from what
+/// stands around it. A text with another short word there, and nothing else that differs, costs
+/// two comparisons: equal bytes before a value, any string in its place, and equal bytes after it
+/// leave the checker in the same states, so all other values stand where they stood.
+#[derive(Clone, Debug, Default)]
+pub struct Many {
+    groups: Box<[Group]>,
+    len: usize,
+    // Kept for their memory only: every pass begins with both empty.
+    levels: Vec<Level>,
+    spans: Vec<Span>,
+    /// What stood before the string and after it, and where it was.
+    remembered: Vec<u8>,
+    string: Range<usize>,
+    /// All values of that text; none when there is none.
+    known: Vec<Span>,
+    has_high: bool,
+    /// How many texts in a row were different.
+    misfits: u8,
+}
+
+impl FromIterator<Path> for Many {
+    fn from_iter<T: IntoIterator<Item = Path>>(paths: T) -> Self {
+        let paths: Vec<Path> = paths.into_iter().collect();
+        let groups = match &*paths {
+            [] => Box::new([Group::new(&[])]) as Box<[Group]>,
+            paths => paths.chunks(WORD).map(Group::new).collect(),
+        };
+        Many { groups, len: paths.len(), ..Self::default() }
+    }
+}
+
+impl Many {
+    /// How many paths.
+    #[must_use]
+    #[allow(clippy::len_without_is_empty)] // it is no collection
+    pub fn len(&self) -> usize {
+        self.len
+    }
+
+    /// Finds for each path what [`find`] does.
+    ///
+    /// `is_utf8`: the text has been found to be well-formed UTF-8. Up to 64 paths are one pass.
+    ///
+    /// # Errors
+    /// [`Malformed`], as of [`find`], also when there are no paths.
+    ///
+    /// # Panics
+    /// If `found` has not as many places as there are paths.
+    ///
+    /// # Examples
+    /// ```
+    /// use seamstream::get::{Found, Many, Path, Segment};
+    ///
+    /// let path = |name: &str| -> Path { [Segment::Key(name.into())].into_iter().collect() };
+    /// let mut many: Many = ["a", "b", "c"].map(path).into_iter().collect();
+    /// let mut found = [None; 3];
+    /// many.find(br#"{"c": 1, "a": "x"}"#, false, &mut found)?;
+    /// assert_eq!(found, [Some(Found::Ascii(b"x")), None, Some(Found::Json(b"1"))]);
+    /// # Ok::<(), seamstream::get::Malformed>(())
+    /// ```
+    pub fn find<'a>(
+        &mut self,
+        text: &'a [u8],
+        is_utf8: bool,
+        found: &mut [Option<Found<'a>>],
+    ) -> Result<(), Malformed> {
+        assert_eq!(found.len(), self.len, "a place for each path");
+        if !self.known.is_empty() {
+            let (prefix, tail) = self.remembered.split_at(self.string.start);
+            if text.starts_with(prefix)
+                && let Some(end) = short_string(text, prefix.len())
+                && text[end..] == *tail
+            {
+                self.misfits = 0;
+                let was = self.string.end;
+                let moved = |at: usize| if at < was { at } else { at - was + end };
+                for (place, span) in found.iter_mut().zip(&self.known) {
+                    let value =
+                        (span.begin != NEVER).then(|| &text[moved(span.begin)..moved(span.end)]);
+                    *place = value.map(|value| as_found(value, span.is_plain, self.has_high));
+                }
+                return Ok(());
+            }
+        }
+        let mut has_high = false;
+        for (at, group) in self.groups.iter().enumerate() {
+            self.levels.clear();
+            self.spans.clear();
+            self.spans.resize(group.len, Span { begin: NEVER, end: NEVER, is_plain: false });
+            let (levels, spans) = (&mut self.levels, &mut *self.spans);
+            has_high = walk(text, Start::default(), Several::new(group, levels, spans))
+                .map_err(|offset| malformed(text, offset))?;
+            if has_high && !is_utf8 && simdutf8::basic::from_utf8(text).is_err() {
+                return Err(malformed(text, 0));
+            }
+            for (place, span) in found[at * WORD..].iter_mut().zip(&self.spans) {
+                let value = text.get(span.begin..span.end);
+                *place = value.map(|value| as_found(value, span.is_plain, has_high));
+            }
+        }
+        if self.groups.len() == 1 {
+            self.misfits = self.misfits.wrapping_add(1);
+            if self.misfits < PATIENCE || self.misfits.is_multiple_of(PATIENCE) {
+                self.remember(text, has_high);
+            }
+        }
+        Ok(())
+    }
+
+    /// Remembers nothing any more.
+    pub fn forget(&mut self) {
+        self.remembered = Vec::new();
+        self.known.clear();
+        self.misfits = 0;
+    }
+
+    /// Replaces what is remembered, if the last pass has found a string.
+    fn remember(&mut self, text: &[u8], has_high: bool) {
+        let is_string = |span: &&Span| span.begin != NEVER && span.is_plain;
+        let Some(&Span { begin, end, .. }) = self.spans.iter().find(is_string) else {
+            return;
+        };
+        let (prefix, tail) = (&text[..begin], &text[end..]);
+        if prefix.len() + tail.len() > MAX_REMEMBERED {
+            return;
+        }
+        self.remembered.clear();
+        // Exactly, so that no more is ever held than the most that is remembered.
+        self.remembered.reserve_exact(prefix.len() + tail.len());
+        self.remembered.extend_from_slice(prefix);
+        self.remembered.extend_from_slice(tail);
+        self.string = begin..end;
+        self.known.clear();
+        self.known.extend_from_slice(&self.spans);
+        self.has_high = has_high;
+    }
+}
+
 /// A state of the checker in which a value that the path has matched so far is expected.
 #[derive(Clone, Copy, Default)]
 struct Start {
@@ -316,17 +457,22 @@ impl Checked {
 
     #[inline(always)]
     fn found<'a>(&self, text: &'a [u8]) -> Option<Found<'a>> {
-        let value = text.get(self.span.clone())?;
-        let [_, content @ .., _] = value else {
-            return Some(Found::Json(value));
-        };
-        Some(if !self.is_plain {
-            Found::Json(value)
-        } else if self.has_high && !content.is_ascii() {
-            Found::Text(content)
-        } else {
-            Found::Ascii(content)
-        })
+        Some(as_found(text.get(self.span.clone())?, self.is_plain, self.has_high))
+    }
+}
+
+/// A value of a text; `is_plain`: a string without escapes.
+#[inline(always)]
+fn as_found(value: &[u8], is_plain: bool, has_high: bool) -> Found<'_> {
+    let [_, content @ .., _] = value else {
+        return Found::Json(value);
+    };
+    if !is_plain {
+        Found::Json(value)
+    } else if has_high && !content.is_ascii() {
+        Found::Text(content)
+    } else {
+        Found::Ascii(content)
     }
 }
 
@@ -339,7 +485,7 @@ fn check(
     tail: Option<(&[u8], u64)>,
     is_utf8: bool,
 ) -> Result<Checked, Malformed> {
-    let checked = match walk(text, path, start, tail) {
+    let checked = match walk(text, start, One::new(path, start.depth, tail)) {
         Ok(checked) => checked,
         Err(offset) => return Err(malformed(text, offset)),
     };
@@ -359,30 +505,341 @@ fn malformed(text: &[u8], offset: usize) -> Malformed {
     Malformed { offset }
 }
 
+/// What the checker tells on its way through a text. `depth` counts the open containers around.
+trait Targets {
+    type Result;
+
+    /// The name of a member, valid, stands in `text[begin..end]`; its value is next.
+    fn key(&mut self, text: &[u8], begin: usize, end: usize, is_plain: bool, depth: usize);
+
+    /// An element is next.
+    fn element(&mut self, depth: usize);
+
+    /// A container begins.
+    fn open(&mut self, begin: usize, depth: usize);
+
+    /// A container has ended; true when the rest need not be read. `levels`: as in [`Start`].
+    fn close(&mut self, text: &[u8], end: usize, depth: usize, levels: u64) -> bool;
+
+    /// What is no container has ended; as [`close`](Self::close).
+    fn scalar(&mut self, text: &[u8], begin: usize, end: usize, plain: bool, levels: u64) -> bool;
+
+    /// The end. `has_high`: whether what was read has bytes outside ASCII.
+    fn finish(self, has_high: bool) -> Self::Result;
+}
+
+/// One path, and what may follow its value.
+struct One<'a> {
+    segments: &'a [Segment],
+    tail: Option<(&'a [u8], u64)>,
+    /// The containers on the path; the others are inside of them, if there are any.
+    on_path: usize,
+    /// Of the innermost of these, if it is an object and if it is an array.
+    key: Option<&'a [u8]>,
+    elements_before: usize,
+    /// Whether the path leads to the next value or through it.
+    is_match: bool,
+    /// Where the wanted value begins, if it is a container and open, and at which depth.
+    open: (usize, usize),
+    result: Checked,
+}
+
+impl<'a> One<'a> {
+    #[inline(always)]
+    fn new(path: &'a Path, depth: usize, tail: Option<(&'a [u8], u64)>) -> Self {
+        One {
+            segments: &path.segments,
+            tail,
+            on_path: depth,
+            key: innermost_key(&path.segments[..depth]),
+            elements_before: NEVER,
+            is_match: true,
+            open: (NEVER, NEVER),
+            result: Checked {
+                span: NEVER..NEVER,
+                levels: 0,
+                is_plain: false,
+                by_tail: false,
+                has_high: false,
+            },
+        }
+    }
+
+    #[inline(always)]
+    fn found(&mut self, text: &[u8], span: Range<usize>, is_plain: bool, levels: u64) -> bool {
+        let end = span.end;
+        self.result.span = span;
+        self.result.levels = levels;
+        self.result.is_plain = is_plain;
+        let by_tail =
+            self.tail.is_some_and(|(tail, around)| around == levels && text[end..] == *tail);
+        if by_tail {
+            self.result.by_tail = true;
+        }
+        by_tail
+    }
+}
+
+impl Targets for One<'_> {
+    type Result = Checked;
+
+    #[inline(always)]
+    fn key(&mut self, text: &[u8], begin: usize, end: usize, is_plain: bool, depth: usize) {
+        self.is_match = depth == self.on_path
+            && self.key.is_some_and(|key| is_named(&text[begin..end], is_plain, key));
+        if self.is_match {
+            // It replaces what an earlier member of the same name had.
+            self.result.span = NEVER..NEVER;
+        }
+    }
+
+    #[inline(always)]
+    fn element(&mut self, depth: usize) {
+        self.is_match = depth == self.on_path && self.elements_before == 0;
+        if depth == self.on_path {
+            self.elements_before = self.elements_before.wrapping_sub(1);
+        }
+    }
+
+    #[inline(always)]
+    fn open(&mut self, begin: usize, depth: usize) {
+        if self.is_match && self.on_path == self.segments.len() {
+            self.open = (begin, depth);
+        } else if self.is_match {
+            self.elements_before = self.segments[self.on_path].index();
+            self.on_path += 1;
+            self.key = innermost_key(&self.segments[..self.on_path]);
+        }
+    }
+
+    #[inline(always)]
+    fn close(&mut self, text: &[u8], end: usize, depth: usize, levels: u64) -> bool {
+        if depth + 1 == self.on_path {
+            // The path went through here and no other element is on it.
+            self.on_path -= 1;
+            self.key = innermost_key(&self.segments[..self.on_path]);
+            self.elements_before = NEVER;
+        }
+        if depth != self.open.1 {
+            return false;
+        }
+        let begin = self.open.0;
+        self.open = (NEVER, NEVER);
+        self.found(text, begin..end, false, levels)
+    }
+
+    #[inline(always)]
+    fn scalar(&mut self, text: &[u8], begin: usize, end: usize, plain: bool, levels: u64) -> bool {
+        self.is_match
+            && self.on_path == self.segments.len()
+            && self.found(text, begin..end, plain, levels)
+    }
+
+    #[inline(always)]
+    fn finish(mut self, has_high: bool) -> Checked {
+        self.result.has_high = has_high;
+        self.result
+    }
+}
+
+/// Several paths, each a bit of a word.
+struct Several<'a> {
+    group: &'a Group,
+    /// The containers that paths lead to or through; the others are inside of them.
+    levels: &'a mut Vec<Level>,
+    spans: &'a mut [Span],
+    /// As many as `levels` has.
+    on_path: usize,
+    /// The paths that lead through the innermost of these, those that end inside of it, and what
+    /// each of the former takes of it.
+    through: u64,
+    ends: u64,
+    steps: &'a [Step],
+    /// The paths that lead to the next value or through it.
+    matched: u64,
+}
+
+/// Up to 64 paths, as [`Several`] reads them.
+#[derive(Clone, Debug)]
+struct Group {
+    len: usize,
+    /// For each depth: a step of each path.
+    steps: Box<[Step]>,
+    /// For each depth: the paths that are so long.
+    ends: Box<[u64]>,
+}
+
+#[derive(Clone, Debug)]
+struct Step {
+    key: Option<Box<[u8]>>,
+    /// The paths whose step has the same key, or none as this.
+    alike: u64,
+    index: usize,
+}
+
+/// A container, of those that paths lead to or through.
+#[derive(Clone, Copy, Debug)]
+struct Level {
+    begin: usize,
+    /// The paths that lead through it, and those that end with it.
+    through: u64,
+    wanted: u64,
+    /// How many elements have begun.
+    elements: usize,
+}
+
+/// Where the value of one of several paths stands; it begins with [`NEVER`] when there is none.
+#[derive(Clone, Copy, Debug)]
+struct Span {
+    begin: usize,
+    end: usize,
+    is_plain: bool,
+}
+
+/// The numbers of the bits that are set.
+#[inline(always)]
+fn ones(mut word: u64) -> impl Iterator<Item = usize> {
+    std::iter::from_fn(move || {
+        let lowest = word.trailing_zeros() as usize;
+        word &= word.wrapping_sub(1);
+        (lowest < WORD).then_some(lowest)
+    })
+}
+
+impl Group {
+    fn new(paths: &[Path]) -> Self {
+        let deepest = paths.iter().map(|path| path.segments.len()).max().unwrap_or(0);
+        let those = |is_one: &dyn Fn(&Path) -> bool| {
+            paths
+                .iter()
+                .enumerate()
+                .fold(0, |word, (at, path)| word | u64::from(is_one(path)) << at)
+        };
+        let mut steps = Vec::new();
+        for depth in 0..deepest {
+            let key_of =
+                |path: &Path| path.segments.get(depth).and_then(Segment::key).map(<[u8]>::to_vec);
+            for path in paths {
+                let key = key_of(path);
+                steps.push(Step {
+                    alike: those(&|other| key_of(other) == key),
+                    key: key.map(Vec::into_boxed_slice),
+                    index: path.segments.get(depth).map_or(NEVER, Segment::index),
+                });
+            }
+        }
+        let ends = (0..=deepest).map(|len| those(&|path| path.segments.len() == len)).collect();
+        Group { len: paths.len(), steps: steps.into(), ends }
+    }
+
+    /// The step of each path in a container at `depth`, the outermost having 1.
+    #[inline(always)]
+    fn steps(&self, depth: usize) -> &[Step] {
+        let from = depth.checked_sub(1).map(|above| above * self.len);
+        from.and_then(|from| self.steps.get(from..)).unwrap_or_default()
+    }
+
+    #[inline(always)]
+    fn ends(&self, len: usize) -> u64 {
+        self.ends.get(len).copied().unwrap_or(0)
+    }
+}
+
+impl<'a> Several<'a> {
+    #[inline(always)]
+    fn new(group: &'a Group, levels: &'a mut Vec<Level>, spans: &'a mut [Span]) -> Self {
+        let matched = (0..group.len).fold(0, |all, path| all | 1 << path);
+        let ends = group.ends(0);
+        Several { group, levels, spans, on_path: 0, through: 0, ends, steps: &[], matched }
+    }
+}
+
+impl Targets for Several<'_> {
+    type Result = bool;
+
+    #[inline(always)]
+    fn key(&mut self, text: &[u8], begin: usize, end: usize, is_plain: bool, depth: usize) {
+        self.matched = 0;
+        if depth == self.on_path {
+            let mut left = self.through;
+            while left != 0 {
+                let step = &self.steps[left.trailing_zeros() as usize];
+                let key = step.key.as_deref();
+                if key.is_some_and(|key| is_named(&text[begin..end], is_plain, key)) {
+                    self.matched = left & step.alike;
+                    for path in ones(self.matched) {
+                        // It replaces what an earlier member of the same name had.
+                        self.spans[path].begin = NEVER;
+                    }
+                    break;
+                }
+                left &= !step.alike;
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn element(&mut self, depth: usize) {
+        self.matched = 0;
+        if depth == self.on_path
+            && let Some(level) = self.levels.last_mut()
+        {
+            for path in ones(self.through) {
+                self.matched |= u64::from(self.steps[path].index == level.elements) << path;
+            }
+            level.elements += 1;
+        }
+    }
+
+    #[inline(always)]
+    fn open(&mut self, begin: usize, _: usize) {
+        if self.matched != 0 {
+            let wanted = self.matched & self.ends;
+            self.through = self.matched & !wanted;
+            self.levels.push(Level { begin, through: self.through, wanted, elements: 0 });
+            self.on_path += 1;
+            self.ends = self.group.ends(self.on_path);
+            self.steps = self.group.steps(self.on_path);
+        }
+    }
+
+    #[inline(always)]
+    fn close(&mut self, _: &[u8], end: usize, depth: usize, _: u64) -> bool {
+        if depth + 1 == self.on_path
+            && let Some(Level { begin, wanted, .. }) = self.levels.pop()
+        {
+            for path in ones(wanted) {
+                self.spans[path] = Span { begin, end, is_plain: false };
+            }
+            self.on_path -= 1;
+            self.through = self.levels.last().map_or(0, |level| level.through);
+            self.ends = self.group.ends(self.on_path);
+            self.steps = self.group.steps(self.on_path);
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn scalar(&mut self, _: &[u8], begin: usize, end: usize, is_plain: bool, _: u64) -> bool {
+        for path in ones(self.matched & self.ends) {
+            self.spans[path] = Span { begin, end, is_plain };
+        }
+        false
+    }
+
+    #[inline(always)]
+    fn finish(self, has_high: bool) -> bool {
+        has_high
+    }
+}
+
 /// The checker, but for UTF-8; an error is the offset.
 #[allow(clippy::too_many_lines)] // one loop, so that the state stays in registers
-fn walk(
-    text: &[u8],
-    path: &Path,
-    start: Start,
-    tail: Option<(&[u8], u64)>,
-) -> Result<Checked, usize> {
-    let segments = &*path.segments;
+fn walk<T: Targets>(text: &[u8], start: Start, mut targets: T) -> Result<T::Result, usize> {
     let Start { mut pos, mut depth, levels: mut word } = start;
     let mut strings = Strings::new(text);
     strings.mark(pos);
     let mut spilled = Vec::new();
-    // The containers on the path; the others are inside of them, if there are any.
-    let mut on_path = depth;
-    // Of the innermost of these, if it is an object and if it is an array.
-    let mut key = innermost_key(&segments[..on_path]);
-    let mut elements_before = NEVER;
-    // Whether the path leads to the next value or through it.
-    let mut is_match = true;
-    // Where the wanted value begins, if it is a container and open, and at which depth.
-    let mut open = (NEVER, NEVER);
-    let mut result =
-        Checked { span: NEVER..NEVER, levels: 0, is_plain: false, by_tail: false, has_high: false };
     macro_rules! token {
         () => {
             match text.get(pos) {
@@ -418,15 +875,7 @@ fn walk(
             }
             let begin = pos + 1;
             let is_plain = string!();
-            is_match = depth == on_path
-                && key.is_some_and(|key| {
-                    let name = &text[begin..pos - 1];
-                    if is_plain { name == key } else { decodes_to(name, key) }
-                });
-            if is_match {
-                // It replaces what an earlier member of the same name had.
-                result.span = NEVER..NEVER;
-            }
+            targets.key(text, begin, pos - 1, is_plain, depth);
             if text.get(pos) != Some(&b':') {
                 let byte = token!();
                 if byte != b':' {
@@ -436,23 +885,9 @@ fn walk(
             pos += 1;
         }};
     }
-    macro_rules! element {
-        () => {{
-            is_match = depth == on_path && elements_before == 0;
-            if depth == on_path {
-                elements_before = elements_before.wrapping_sub(1);
-            }
-        }};
-    }
     macro_rules! push {
         ($is_object:literal) => {{
-            if is_match && on_path == segments.len() {
-                open = (pos, depth);
-            } else if is_match {
-                elements_before = segments[on_path].index();
-                on_path += 1;
-                key = innermost_key(&segments[..on_path]);
-            }
+            targets.open(pos, depth);
             pos += 1;
             if depth >= WORD && depth.is_multiple_of(WORD) {
                 if depth >= MAX_DEPTH {
@@ -464,38 +899,16 @@ fn walk(
             depth += 1;
         }};
     }
-    macro_rules! found {
-        ($begin:expr, $is_plain:expr) => {{
-            result.span = $begin..pos;
-            result.levels = word;
-            result.is_plain = $is_plain;
-            if let Some((tail, levels)) = tail
-                && levels == word
-                && text[pos..] == *tail
-            {
-                result.by_tail = true;
-                result.has_high = strings.high_until(pos);
-                return Ok(result);
-            }
-        }};
-    }
     macro_rules! pop {
         () => {{
             pos += 1;
-            if depth == on_path {
-                // The path went through here and no other element is on it.
-                on_path -= 1;
-                key = innermost_key(&segments[..on_path]);
-                elements_before = NEVER;
-            }
             depth -= 1;
             word >>= 1;
             if depth >= WORD && depth.is_multiple_of(WORD) {
                 word = spilled.pop().unwrap_or(0);
             }
-            if depth == open.1 {
-                found!(open.0, false);
-                open = (NEVER, NEVER);
+            if targets.close(text, pos, depth, word) {
+                return Ok(targets.finish(strings.high_until(pos)));
             }
         }};
     }
@@ -519,7 +932,7 @@ fn walk(
                 b'[' => {
                     push!(false);
                     if token!() != b']' {
-                        element!();
+                        targets.element(depth);
                         continue 'value;
                     }
                     pop!();
@@ -530,8 +943,8 @@ fn walk(
                 b'f' => pos = literal(text, pos, b"false")?,
                 _ => return Err(misplaced(text, pos, b']')),
             }
-            if is_match && on_path == segments.len() {
-                found!(begin, is_plain);
+            if targets.scalar(text, begin, pos, is_plain, word) {
+                return Ok(targets.finish(strings.high_until(pos)));
             }
         }
         loop {
@@ -546,7 +959,7 @@ fn walk(
                     token!();
                     key!();
                 } else {
-                    element!();
+                    targets.element(depth);
                 }
                 continue 'value;
             }
@@ -560,8 +973,13 @@ fn walk(
     if pos < text.len() {
         return Err(pos);
     }
-    result.has_high = strings.high_until(pos);
-    Ok(result)
+    Ok(targets.finish(strings.high_until(pos)))
+}
+
+/// Whether a name, valid between its quotes, is `key`.
+#[inline(always)]
+fn is_named(name: &[u8], is_plain: bool, key: &[u8]) -> bool {
+    if is_plain { name == key } else { decodes_to(name, key) }
 }
 
 #[inline(always)]

@@ -1,7 +1,7 @@
-//! `find` and `Memo` against a plain recursive reader, on texts made by hand, made at random, and
+//! `find`, `Memo` and `Many` against a plain recursive reader, on texts made by hand, made at random, and
 //! broken at every byte.
 
-use seamstream::get::{Found, Malformed, Memo, Path, Segment, find};
+use seamstream::get::{Found, Malformed, Many, Memo, Path, Segment, find};
 use std::ops::Range;
 
 /// Segments joined by dots; digits are an index, too, and `#` makes them nothing else.
@@ -494,4 +494,85 @@ fn memo_gives_up_and_takes_heart_again() {
         let text = format!("{{\"n\":{part},\"a\":\"{round}\",\"m\":{part}}}");
         assert_ne!(check(text.as_bytes(), "a", &mut memo), Ok(None));
     }
+}
+
+/// Asserts that a group gives what each of its paths gives alone.
+fn check_many(text: &[u8], paths: &[Path], many: &mut Many) {
+    let shown = String::from_utf8_lossy(text);
+    let alone = find(text, &Path::default())
+        .and_then(|_| paths.iter().map(|path| find(text, path)).collect::<Result<Vec<_>, _>>());
+    let mut found = vec![None; paths.len()];
+    let done = many.find(text, false, &mut found).map(|()| found);
+    assert_eq!(done, alone, "{paths:?} in {shown} with {many:?}");
+}
+
+#[test]
+fn many_gives_what_each_path_gives_alone() {
+    let mut random = Random(2);
+    let mut groups: Vec<(Vec<Path>, Many)> = Vec::new();
+    for len in [1, 2, 2, 3, 5, PATHS.len(), 64, 65, 150] {
+        let paths: Vec<_> = (0..len).map(|_| path(PATHS[random.below(PATHS.len())])).collect();
+        let many = paths.iter().cloned().collect();
+        groups.push((paths, many));
+    }
+    let mut broken = 0;
+    for round in 0..3000 {
+        let mut text = String::new();
+        random.json(round % 7, &mut text);
+        for (paths, many) in &mut groups {
+            check_many(text.as_bytes(), paths, many);
+        }
+        text.truncate(text.floor_char_boundary(random.below(text.len() + 1)));
+        broken += usize::from(find(text.as_bytes(), &Path::default()).is_err());
+        for (paths, many) in &mut groups {
+            check_many(text.as_bytes(), paths, many);
+        }
+    }
+    assert!(broken > 1000, "{broken}");
+}
+
+#[test]
+fn many_answers_as_without_memory_whatever_breaks() {
+    const STREAMS: [(&[&str], &[&str]); 6] = [
+        (
+            &["choices.0.delta.content", "choices.0.end", "n.0", "choices", "", "id"],
+            &[
+                r#"{"choices":[{"delta":{"content":" tok"},"end":null}],"n":[1],"id":"x"}"#,
+                r#"{"choices":[{"delta":{"content":"夜 \u00e9"},"end":null}],"n":[1],"id":"x"}"#,
+                r#"{"choices":[{"delta":{"content":"k"},"end":"stop"}],"n":[2],"id":"y"}"#,
+            ],
+        ),
+        (
+            &["a", "a.b", "b", "a"],
+            &[
+                r#"{"a":"x","a":"y","b":"z"}"#,
+                r#"{"a":"x","b":"y","b":"z"}"#,
+                r#"{"a":"z","\u0061":{"b":"y"},"b":1}"#,
+                r#"{"a":{"b":"y"},"a":"z"}"#,
+            ],
+        ),
+        (
+            &["0", "#0", "0.0", "#1", "1.a", "1.#0"],
+            &[r#"["x",{"a":"y"}]"#, r#"[["x"],["y"]]"#, r#"{"0":"x","1":["y"]}"#, "[ ]"],
+        ),
+        (&["", "a"], &[r#""x""#, r#""yy" "#, r#"{"a":"x"}"#, "tru"]),
+        (&["é.a", "ü"], &[r#"{"é":{"a":"é"},"ü":"ü"}"#, r#"{"é":{"a":"u"},"ü":"ü"}"#]),
+        (&[], &[r#"{"a":"x"}"#, "[1]"]),
+    ];
+    let mut cases = 0_usize;
+    for (dotted, texts) in STREAMS {
+        let paths: Vec<_> = dotted.iter().map(|dotted| path(dotted)).collect();
+        for (first, second) in
+            texts.iter().flat_map(|first| texts.iter().map(move |second| (first, second)))
+        {
+            let mut many: Many = paths.iter().cloned().collect();
+            for mutation in mutations(second.as_bytes()) {
+                for text in [first.as_bytes(), &mutation, second.as_bytes(), &mutation] {
+                    check_many(text, &paths, &mut many);
+                }
+                cases += 1;
+            }
+        }
+    }
+    assert!(cases > 50_000, "{cases}");
 }
