@@ -96,7 +96,7 @@ def _as_json(event: Event) -> str:
 def _data_as_json(event: Event) -> str:
     """The data itself, where it is JSON: to parse it and write it again would give the same."""
     data = event.data
-    if event.raw[:1] in (b"{", b"[") and event.parse_error is None:
+    if event.raw[:1] in (b"{", b"[") and event.parse_error is None and not event.is_done:
         return data
     try:
         return json.dumps(json.loads(data))

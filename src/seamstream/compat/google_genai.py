@@ -11,7 +11,7 @@ import re
 from collections.abc import AsyncGenerator, Callable, Generator
 from typing import Any
 
-from seamstream import Frame, JSONStreamDecoder, SSEDecoder
+from seamstream import LimitExceededError, SSEDecoder
 
 from . import _speakeasy
 from ._private_names import Installation, PrivateName
@@ -22,40 +22,126 @@ __all__ = ["install", "uninstall"]
 TESTED = "3.6.1"
 
 BOM = b"\xef\xbb\xbf"
+# In the place of another line, so that a line feed after that is none after a CR before it.
+COMMENT = b":\n"
 
-# How the lines of an event stream begin, blank ones included; and what may be such a beginning, at
-# the end of a chunk.
-_FIELD = rb"(?:data|event|id|retry)[:\r\n]|:|[ \t]*[\r\n]"
-_BEGUN = rb"(?:d|da|dat|data|e|ev|eve|even|event|i|id|r|re|ret|retr|retry|[ \t]{1,64})\Z"
-_OTHER = rb"(?!" + _FIELD + rb"|" + _BEGUN + rb"|\Z)"
-_OTHER_AT_START = re.compile(_OTHER)
-_OTHER_LINE = re.compile(rb"[\r\n]" + _OTHER)
-_BEGUN_AT_START = re.compile(_BEGUN)
-_BEGUN_LINE = re.compile(rb"[\r\n](?=" + _BEGUN + rb")")
-_OBJECT = re.compile(rb"[ \t]*\{")
-_END_OF_LINE = re.compile(rb"[\r\n]")
+
+class _Beginnings:
+    """Find the lines of a response that begin in another way than those of an event stream.
+
+    Args:
+        fields: The names of fields.
+        signs: What else a line of a stream may begin with, but for blank ones.
+    """
+
+    def __init__(self, *fields: bytes, signs: bytes) -> None:
+        heads = sorted({name[:end] for name in fields for end in range(1, len(name) + 1)})
+        # What may be such a beginning, at the end of a chunk.
+        begun = rb"(?:" + b"|".join(heads) + rb"|[ \t]{1,64})\Z"
+        known = rb"(?:" + b"|".join(fields) + rb")[:\r\n]|[ \t]*[\r\n]" + signs
+        other = rb"(?!" + known + rb"|" + begun + rb"|\Z)"
+        self.other_at_start = re.compile(other)
+        self.other_line = re.compile(rb"[\r\n]" + other)
+        self.begun_at_start = re.compile(begun)
+        self.begun_line = re.compile(rb"[\r\n](?=" + begun + rb")")
+
+
+_OF_STREAM = _Beginnings(b"data", b"event", b"id", b"retry", signs=b"|:")
+_BETWEEN_OTHER_LINES = _Beginnings(b"data", signs=b"")  # `: 1}` may be a line of JSON
+_WHOLE_FIELD = re.compile(rb"data|event|id|retry|[ \t]*")
+_END_OF_LINE = re.compile(rb"\r\n?|\n")
+_MARK = re.compile(rb'["\\{}]')
+
+
+class _OtherLines:
+    """Join lines until their braces match, as the SDK does: they may be one JSON object.
+
+    Attributes:
+        is_open: Whether there are lines that wait for others.
+    """
+
+    def __init__(self) -> None:
+        self._line = bytearray()
+        self._size = 0
+        self._begin()
+
+    def _begin(self) -> None:
+        self._lines: list[bytes] = []
+        self._depth = 0
+        self._is_in_string = False
+        self._escaped_at = -1  # in the line
+        self.is_open = False
+
+    def add(self, part: bytes, end: int) -> None:
+        """Take a part of a line, which ends at this offset of the stream.
+
+        Raises:
+            LimitExceededError: The lines outgrew the limits.
+        """
+        self._line += part
+        self._size += len(part)
+        limit = LIMITS.max_event_bytes
+        if self._size > limit:
+            raise LimitExceededError(limit, limit + 1, end - (self._size - limit))
+
+    def end_line(self) -> str | None:
+        """Give the text of all lines if this is the last one. Time is linear in the line."""
+        line = bytes(self._line).rstrip(b"\r\n")
+        self._line.clear()
+        self._lines.append(line)
+        for mark in _MARK.finditer(line):
+            if self._is_in_string:
+                if mark.start() == self._escaped_at:
+                    continue
+                if mark[0] == b"\\":
+                    self._escaped_at = mark.end()
+                self._is_in_string = mark[0] != b'"'
+            elif mark[0] == b'"':
+                self._is_in_string = True
+            elif mark[0] == b"{":
+                self._depth += 1
+            elif mark[0] == b"}":
+                self._depth -= 1
+        self._escaped_at -= len(line)
+        self.is_open = self._depth != 0
+        return None if self.is_open else self._take()
+
+    def close(self) -> str:
+        """Give the text of what has come, which may be none."""
+        if self._line:
+            self._lines.append(bytes(self._line))
+        return self._take()
+
+    def _take(self) -> str:
+        text = b"".join(self._lines).decode("utf-8", "replace")
+        self._size = 0
+        self._begin()
+        return text
 
 
 class _Payloads:
     """Take the texts out of a response that the SDK reads as JSON.
 
     They are the data of events, and what stands there instead: an error is a JSON object, written
-    over several lines, at the start or after events. Any other line is given as it is, as the SDK
+    over several lines, at the start or among events. Any other line is given as it is, as the SDK
     does, which then says that it is no JSON; to ignore it, as the standard has it, could be to
-    ignore an error. It is given whole, but for one that outgrows the limits: a part could be JSON.
+    ignore an error.
     """
 
     def __init__(self) -> None:
         self._events = SSEDecoder(on_torn="flush", limits=LIMITS)
-        self._object: JSONStreamDecoder | None = None
+        self._others = _OtherLines()
+        self._beginnings = _OF_STREAM
         self._begun = b""  # a line's begin of which the rest must decide what it is: 64 bytes
+        self._offset = 0  # of what comes after it
         self._is_at_start = True
         self._is_in_line = False
         self._is_in_other_line = False
-        self._other_line = bytearray()
+        self._is_after_cr = False  # that ended another line: a line feed belongs to it
 
     def feed(self, chunk: bytes) -> Generator[str, None, None]:
         """Give the texts that this chunk completes. Time is linear in its bytes."""
+        self._offset += len(chunk)
         chunk = self._begun + chunk
         self._begun = b""
         if self._is_at_start:
@@ -66,53 +152,56 @@ class _Payloads:
             self._is_at_start = False
         at = 0
         while at < len(chunk):
-            if self._object is not None:
-                end = _end_of_line(chunk, at)
-                yield from self._feed_object(self._object, chunk[at:end])
-            elif self._is_in_other_line:
-                end = _end_of_line(chunk, at)
-                self._other_line += chunk[at:end]
+            if self._is_in_other_line:
+                end = self._end_of_line(chunk, at)
+                self._others.add(chunk[at:end], self._offset - len(chunk) + end)
                 if chunk[end - 1] in b"\r\n":
-                    yield self._take_other_line()
+                    text = self._others.end_line()
+                    if text is not None:
+                        yield text
+                    self._beginnings = _BETWEEN_OTHER_LINES if self._others.is_open else _OF_STREAM
                     self._is_in_other_line = False
-                elif len(self._other_line) > LIMITS.max_event_bytes:
-                    yield self._take_other_line()
+                    self._is_after_cr = chunk[end - 1 : end] == b"\r"
+            elif self._is_after_cr and chunk[at : at + 1] == b"\n":
+                self._is_after_cr = False
+                end = at + 1
             else:
+                self._is_after_cr = False
                 end = self._find_other_line(chunk, at)
                 yield from self._feed_events(chunk[at:end])
                 if end < len(chunk):
-                    if _OBJECT.match(chunk, end):
-                        self._object = JSONStreamDecoder(framing="concatenated", limits=LIMITS)
-                    else:
-                        self._is_in_other_line = True
+                    self._is_in_other_line = True
+                    self._events.feed(COMMENT)
             at = end
 
     def close(self) -> Generator[str, None, None]:
         """Give the texts that the end of the response completes."""
-        if self._object is not None:
-            for frame in self._object.close():
-                yield _text_of(frame)
-        if self._is_in_other_line:
-            yield self._take_other_line()
-        for event in (*self._events.feed(self._begun), *self._events.close()):
+        if _WHOLE_FIELD.fullmatch(self._begun):
+            rest = self._events.feed(self._begun)
+        else:
+            self._others.add(self._begun, self._offset)
+            rest = ()
+        if text := self._others.close():
+            yield text
+        for event in (*rest, *self._events.close()):
             yield event.data
 
-    def _take_other_line(self) -> str:
-        line = self._other_line.decode("utf-8", "replace").rstrip("\r\n")
-        self._other_line.clear()
-        return line
+    @staticmethod
+    def _end_of_line(chunk: bytes, at: int) -> int:
+        end = _END_OF_LINE.search(chunk, at)
+        return len(chunk) if end is None else end.end()
 
     def _find_other_line(self, chunk: bytes, at: int) -> int:
-        if not self._is_in_line and _OTHER_AT_START.match(chunk, at):
+        if not self._is_in_line and self._beginnings.other_at_start.match(chunk, at):
             return at
-        line = _OTHER_LINE.search(chunk, at)
+        line = self._beginnings.other_line.search(chunk, at)
         return len(chunk) if line is None else line.end()
 
     def _feed_events(self, part: bytes) -> Generator[str, None, None]:
-        begun = _BEGUN_LINE.search(part)
+        begun = self._beginnings.begun_line.search(part)
         if begun is not None:
             begin = begun.end()
-        elif not self._is_in_line and _BEGUN_AT_START.match(part):
+        elif not self._is_in_line and self._beginnings.begun_at_start.match(part):
             begin = 0
         else:
             begin = len(part)
@@ -121,23 +210,6 @@ class _Payloads:
             self._is_in_line = part[begin - 1] not in b"\r\n"
             for event in self._events.feed(part[:begin]):
                 yield event.data
-
-    def _feed_object(self, decoder: JSONStreamDecoder, part: bytes) -> Generator[str, None, None]:
-        frames = decoder.feed(part)
-        for frame in frames:
-            yield _text_of(frame)
-        if frames and not decoder.pending_bytes:
-            self._object = None
-            self._is_in_line = False
-
-
-def _end_of_line(chunk: bytes, at: int) -> int:
-    end = _END_OF_LINE.search(chunk, at)
-    return len(chunk) if end is None else end.end()
-
-
-def _text_of(frame: Frame) -> str:
-    return frame.raw.decode("utf-8", "replace")
 
 
 # The next two are the same, once for each kind of source.
