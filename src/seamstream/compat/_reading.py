@@ -42,8 +42,8 @@ class Reader:
     Args:
         profile: As for `SSEDecoder`.
         limits: How large an event may grow.
-        too_large: Makes, of a message, the exception to raise for an event that outgrows it.
-            None: the `LimitExceededError` itself.
+        too_large: Makes, of the `LimitExceededError` for an event that outgrows it, what to raise
+            in its place. None: nothing, it comes out itself.
 
     Attributes:
         torn: What the end of the stream cut, or None.
@@ -56,7 +56,7 @@ class Reader:
         *,
         profile: Profile,
         limits: Limits,
-        too_large: Callable[[str], Exception] | None = None,
+        too_large: Callable[[LimitExceededError], Exception] | None = None,
     ) -> None:
         self._decoder = SSEDecoder(profile=profile, limits=limits)
         self._too_large = too_large
@@ -82,7 +82,7 @@ class Reader:
         except LimitExceededError as error:
             if self._too_large is None:
                 raise
-            raise self._too_large(str(error)) from error
+            raise self._too_large(error) from error
         if events:
             yield events
 
@@ -101,7 +101,7 @@ class Reader:
         except LimitExceededError as error:
             if self._too_large is None:
                 raise
-            raise self._too_large(str(error)) from error
+            raise self._too_large(error) from error
         finally:
             aclose: Any = getattr(chunks, "aclose", None)
             if aclose is not None:

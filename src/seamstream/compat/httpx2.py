@@ -21,7 +21,7 @@ from dataclasses import dataclass, fields
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any, cast
 
-from seamstream import Event, Limits, Stats
+from seamstream import Event, LimitExceededError, Limits, Stats
 
 from . import _exact_json
 from ._extras import missing_extra
@@ -125,12 +125,16 @@ class EventSource(httpx2.EventSource):
         profile: Profile = "httpx2",
     ) -> None:
         super().__init__(response, max_event_size)
+        self._size = max_event_size
         self._profile: Profile = profile
         self._limits = _as_limits(max_event_size)
         self._reader = self._new_reader()
 
     def _new_reader(self) -> Reader:
-        return Reader(profile=self._profile, limits=self._limits, too_large=SSEError)
+        return Reader(profile=self._profile, limits=self._limits, too_large=self._too_large)
+
+    def _too_large(self, error: LimitExceededError) -> SSEError:
+        return SSEError(f"an event outgrew max_event_size={self._size} at byte {error.offset}")
 
     @property
     def torn(self) -> Event | None:
@@ -191,7 +195,8 @@ class EventSource(httpx2.EventSource):
 def _as_limits(max_event_size: int | None) -> Limits:
     if max_event_size is None:
         return Limits(max_event_bytes=sys.maxsize)
-    if isinstance(max_event_size, int):
-        # An event of one byte is a line that does not end: what refuses all does not go below 1.
-        max_event_size = min(max(max_event_size, 1), sys.maxsize)
-    return Limits(max_event_bytes=max_event_size)
+    if not isinstance(max_event_size, int):
+        given = type(max_event_size).__name__
+        raise TypeError(f"max_event_size must be an int or None, not {given}")
+    # An event of one byte is a line that does not end: what refuses all does not go below 1.
+    return Limits(max_event_bytes=min(max(int(max_event_size), 1), sys.maxsize))

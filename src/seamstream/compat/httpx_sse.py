@@ -16,7 +16,7 @@ from contextlib import aclosing, asynccontextmanager, contextmanager
 from operator import index
 from typing import TYPE_CHECKING, Any, NamedTuple, SupportsIndex, cast
 
-from seamstream import Event, Limits, Stats
+from seamstream import Event, LimitExceededError, Limits, Stats
 
 from . import _exact_json
 from ._extras import missing_extra
@@ -162,7 +162,7 @@ class EventSource:
         self._reader = self._new_reader()
 
     def _new_reader(self) -> Reader:
-        return Reader(profile=self._profile, limits=self._limits, too_large=SSEError)
+        return Reader(profile=self._profile, limits=self._limits, too_large=_too_large)
 
     @property
     def response(self) -> httpx.Response:
@@ -259,6 +259,10 @@ async def aconnect_sse(
     kwargs["headers"] = _set_headers(kwargs.get("headers"))
     async with client.stream(method, url, **kwargs) as response:
         yield EventSource(response, profile=profile, limits=limits)
+
+
+def _too_large(error: LimitExceededError) -> SSEError:
+    return SSEError(str(error))
 
 
 def _set_headers(headers: Any) -> MutableMapping[str, str]:
