@@ -22,7 +22,7 @@ from typing import Any
 
 import aiohttp
 
-from benches.quick import heading
+from benches.quick import at_least, heading
 from benches.sdk_clients import server_of
 from benches.workloads import openai
 from seamstream import EventStream
@@ -72,8 +72,10 @@ async def measure(url: str, payloads: Sequence[bytes], size: int, turns: int) ->
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benches.aiohttp_stream", description=__doc__)
-    parser.add_argument("--events", type=int, default=20_000, help="a response (default: 20000)")
-    parser.add_argument("--turns", type=int, default=15, help="of each way (default: 15)")
+    parser.add_argument(
+        "--events", type=at_least(20), default=20_000, help="a response (default: 20000)"
+    )
+    parser.add_argument("--turns", type=at_least(2), default=15, help="of each way (default: 15)")
     options = parser.parse_args(arguments)
     blocks = openai(5000).blocks()
     (length, _), *_ = Counter(map(len, blocks)).most_common(1)

@@ -17,6 +17,7 @@ import shutil
 import statistics
 import subprocess
 import sys
+from contextlib import suppress
 from pathlib import Path
 from typing import IO, Any
 
@@ -39,6 +40,18 @@ STEADY = {
 }
 
 
+def run(*command: str, **options: Any) -> bytes:
+    """Run a program, whose complaints are seen; what it printed.
+
+    Raises:
+        SystemExit: It failed.
+    """
+    finished = subprocess.run(command, stdout=subprocess.PIPE, check=False, **options)
+    if finished.returncode != 0:
+        raise SystemExit(f"{Path(command[0]).name} ended with {finished.returncode}")
+    return finished.stdout
+
+
 def build(tree: Path, target: Path, site: Path) -> None:
     """Build the package in `tree`, by cargo in `target`, and unpack it in `site`."""
     shutil.rmtree(site, ignore_errors=True)
@@ -46,10 +59,10 @@ def build(tree: Path, target: Path, site: Path) -> None:
     shutil.rmtree(wheels, ignore_errors=True)
     maturin = [str(Path(sys.executable).with_name("maturin")), "build", "--release", "--quiet"]
     maturin += ["--interpreter", sys.executable, "--target-dir", str(target), "--out", str(wheels)]
-    subprocess.run(maturin, cwd=tree, check=True)
+    run(*maturin, cwd=tree)
     (wheel,) = wheels.glob("*.whl")
     pip = [sys.executable, "-m", "pip", "install", "--quiet", "--no-deps", "--target", str(site)]
-    subprocess.run([*pip, str(wheel)], check=True)
+    run(*pip, str(wheel))
 
 
 def check_out(revision: str, tree: Path) -> str:
@@ -61,12 +74,9 @@ def check_out(revision: str, tree: Path) -> str:
         raise SystemExit(f"no such revision: {revision}")
     shutil.rmtree(tree, ignore_errors=True)
     tree.mkdir(parents=True)
-    archive = subprocess.run(
-        [*git, "archive", found.stdout.strip()], stdout=subprocess.PIPE, check=True
-    )
+    archive = run(*git, "archive", found.stdout.strip())
     # With the time of today: cargo goes by it.
-    tar = ["tar", "--extract", "--touch", "--directory", str(tree)]
-    subprocess.run(tar, input=archive.stdout, check=True)
+    run("tar", "--extract", "--touch", "--directory", str(tree), input=archive)
     return found.stdout.strip()
 
 
@@ -88,6 +98,7 @@ class Revision:
     """A process with one revision's package."""
 
     def __init__(self, site: Path, only: str) -> None:
+        self.site = site
         self.process = subprocess.Popen(
             [sys.executable, "-m", "benches.compare", "--serve", f"--only={only}"],
             cwd=ROOT,
@@ -96,42 +107,63 @@ class Revision:
             stdout=subprocess.PIPE,
             encoding="utf-8",
         )
-        self.rows: dict[str, int] = self.answer()
+        self.rows: dict[str, int] = {}
+        self.numbers: dict[str, int] = {}
+
+    def __enter__(self) -> Revision:
+        try:
+            self.rows = self.answer()
+        except BaseException:
+            self.__exit__()
+            raise
         self.numbers = {name: number for number, name in enumerate(self.rows)}
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        with suppress(BrokenPipeError):  # it has ended before
+            self.process.communicate()
 
     def answer(self) -> Any:
+        """What it says next.
+
+        Raises:
+            SystemExit: It has ended instead; what it had to say about that is on standard error.
+        """
         output: IO[str] | None = self.process.stdout
         assert output is not None
-        return json.loads(output.readline() or "null")
+        line = output.readline()
+        if not line:
+            raise SystemExit(f"the process of {self.site.name} ended with {self.process.wait()}")
+        return json.loads(line)
 
     def run(self, name: str) -> float:
         """Nanoseconds for each event (byte, chunk)."""
         questions: IO[str] | None = self.process.stdin
         assert questions is not None
-        questions.write(f"{self.numbers[name]}\n")
-        questions.flush()
+        with suppress(BrokenPipeError):  # the answer will tell
+            questions.write(f"{self.numbers[name]}\n")
+            questions.flush()
         return float(self.answer()) / self.rows[name]
-
-    def end(self) -> None:
-        self.process.communicate()
 
 
 def times(base: Path, head: Path, only: str) -> dict[str, tuple[float, float, float]]:
     """For each row that both have: the base's time, the head's, and the ratio."""
+    with Revision(base, only) as of_base, Revision(head, only) as of_head:
+        return times_of(of_base, of_head)
+
+
+def times_of(base: Revision, head: Revision) -> dict[str, tuple[float, float, float]]:
     measured: dict[str, tuple[float, float, float]] = {}
-    both = [Revision(base, only), Revision(head, only)]
-    for name in both[1].rows:
-        if name not in both[0].rows:
+    for name in head.rows:
+        if name not in base.rows:
             continue
         looks: list[tuple[float, float, float]] = []
         while len(looks) < LOOKS and not (looks and verdict(looks[-1][2], TIME_TOLERANCE) == ""):
-            turns = [(both[0].run(name), both[1].run(name)) for _ in range(TURNS)]
+            turns = [(base.run(name), head.run(name)) for _ in range(TURNS)]
             ratio = statistics.median(of_head / of_base for of_base, of_head in turns)
             of_base, of_head = (statistics.median(of) for of in zip(*turns, strict=True))
             looks.append((of_base, of_head, ratio))
         measured[name] = min(looks, key=lambda look: abs(math.log(look[2])))
-    for revision in both:
-        revision.end()
     return measured
 
 
@@ -145,7 +177,7 @@ def verdict(change: float, tolerance: float) -> str:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m benches.compare", description=__doc__)
     parser.add_argument("base", nargs="?", default="HEAD", help="a revision; by default HEAD")
     parser.add_argument("--only", default="", help="rows whose names contain this")
     parser.add_argument("--serve", action="store_true", help=argparse.SUPPRESS)

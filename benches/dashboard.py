@@ -426,7 +426,7 @@ def render(run: dict[str, Any]) -> str:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=(__doc__ or "").split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benches.dashboard", description=__doc__)
     parser.add_argument("records", type=Path, help="what benches.export wrote")
     parser.add_argument("page", type=Path, help="where to write the page")
     options = parser.parse_args(None if arguments is None else list(arguments))

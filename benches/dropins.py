@@ -8,6 +8,7 @@ come over a connection on the loopback interface.
 
 from __future__ import annotations
 
+import argparse
 import asyncio
 import gc
 import importlib.metadata
@@ -15,7 +16,7 @@ import json
 import platform
 import statistics
 import time
-from collections.abc import AsyncIterator, Callable
+from collections.abc import AsyncIterator, Callable, Sequence
 from typing import Any
 
 import httpx
@@ -27,10 +28,10 @@ import seamstream
 import seamstream.compat.httpx2
 import seamstream.compat.httpx_sse
 import seamstream.compat.sseclient_py
+from benches.quick import at_least
 from benches.workloads import Workload, japanese, openai
 from seamstream.testing import FragmentingServer
 
-TURNS = 11
 HEADERS = {"content-type": "text/event-stream"}
 now = time.thread_time_ns
 
@@ -146,9 +147,11 @@ def check(job: Job, workload: Workload, chunks: list[bytes]) -> None:
     assert seen == [payload.decode() for payload in workload.payloads]
 
 
-def measure(original: Job, ours: Job, chunks: list[bytes], use: Use | None) -> tuple[float, ...]:
+def measure(
+    original: Job, ours: Job, chunks: list[bytes], use: Use | None, turns: int
+) -> tuple[float, ...]:
     times = []
-    for _ in range(TURNS):
+    for _ in range(turns):
         gc.collect()
         times.append(
             (
@@ -171,11 +174,11 @@ def over_a_connection(library: Any, url: str) -> tuple[int, list[str]]:
         return now() - start, data
 
 
-def measure_connections(workload: Workload, write_size: int) -> tuple[float, ...]:
+def measure_connections(workload: Workload, write_size: int, turns: int) -> tuple[float, ...]:
     body = b"".join(workload.blocks())
     with FragmentingServer(body, write_size=write_size) as server:
         times = []
-        for _ in range(TURNS):
+        for _ in range(turns):
             theirs, data = over_a_connection(httpx_sse, server.url)
             mine, same = over_a_connection(SEAM.httpx_sse, server.url)
             assert data == same == [payload.decode() for payload in workload.payloads]
@@ -184,7 +187,11 @@ def measure_connections(workload: Workload, write_size: int) -> tuple[float, ...
     return theirs, mine, statistics.median(a / b for a, b in times)
 
 
-def main() -> None:
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benches.dropins", description=__doc__)
+    parser.add_argument("--events", type=at_least(1), default=2000, help="a job (default: 2000)")
+    parser.add_argument("--turns", type=at_least(1), default=11, help="of each job (default: 11)")
+    options = parser.parse_args(arguments)
     assert seamstream.backend == "rust"
     versions = (
         f"{name} {importlib.metadata.version(name)}"
@@ -195,15 +202,15 @@ def main() -> None:
     print()
     print("| CPU time an event, ns | chunks | original | ours | ratio |")
     print("|---|---|---:|---:|---:|")
-    for workload in (openai(), japanese()):
+    for workload in (openai(options.events), japanese(options.events)):
         for cut in (16384, 1460, "event"):
+            per = len(workload.payloads)
             chunks = workload.chunks(cut)  # type: ignore[arg-type]
             for name, (original, ours, uses) in PAIRS.items():
                 check(original, workload, chunks)
                 check(ours, workload, chunks)
                 for reads, use in uses.items():
-                    theirs, mine, ratio = measure(original, ours, chunks, use)
-                    per = len(workload.payloads)
+                    theirs, mine, ratio = measure(original, ours, chunks, use, options.turns)
                     size = "one event" if cut == "event" else f"{cut:,} B"
                     print(
                         f"| {workload.name}: {name} {reads} | {size} |"
@@ -213,15 +220,17 @@ def main() -> None:
     print()
     print("| over a connection, ns an event | bytes a write | original | ours | ratio |")
     print("|---|---|---:|---:|---:|")
-    workload = openai(500)
+    workload = openai(min(options.events, 500))
+    per = len(workload.payloads)
     for write_size in (290, 1460, 16384):
-        theirs, mine, ratio = measure_connections(workload, write_size)
+        theirs, mine, ratio = measure_connections(workload, write_size, options.turns)
         print(
             f"| {workload.name}: httpx-sse, iter_sse .data | {write_size:,} |"
-            f" {theirs / 500:,.0f} | {mine / 500:,.0f} | {ratio:.1f} × |",
+            f" {theirs / per:,.0f} | {mine / per:,.0f} | {ratio:.1f} × |",
             flush=True,
         )
+    return 0
 
 
 if __name__ == "__main__":
-    main()
+    raise SystemExit(main())

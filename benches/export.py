@@ -1,7 +1,5 @@
 """Turn what the suites measured into records that any dashboard can take.
 
-usage: python -m benches.export RUN.json [NODE.json] [--out build/bench] [--record]
-
 Writes records.json, the two lists that github-action-benchmark reads (bigger.json, smaller.json),
 and table.md. A cell whose output was not right has a verdict and no figure. With --record the run
 is also kept in benches/record, a line for each record and only what cannot be derived.
@@ -401,7 +399,7 @@ def shown(cells: dict[tuple[str, str], Record], title: str, name: str) -> str:
 
 
 def main(arguments: Iterable[str] | None = None) -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n")[0])
+    parser = argparse.ArgumentParser(prog="python -m benches.export", description=__doc__)
     parser.add_argument("run", type=Path, help="what pytest --benchmark-json wrote")
     parser.add_argument("node", type=Path, nargs="?", help="what benches.node wrote")
     parser.add_argument("--out", type=Path, default=ROOT / "build" / "bench")

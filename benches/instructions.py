@@ -222,7 +222,7 @@ def faults(counts: Counts, record: dict[str, Any], tools: dict[str, str]) -> lis
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m benches.instructions", description=__doc__)
     parser.add_argument("--gate", action="store_true", help="fail where a count is exceeded")
     parser.add_argument("--record", action="store_true", help="write instructions.json anew")
     parser.add_argument("--only", default="", help="rows whose names contain this")
@@ -236,6 +236,8 @@ def main() -> int:
         return 0
     tools = toolchain()
     counts = count(only=options.only)
+    if counts.rows.keys() == {CONTROL}:
+        parser.error(f"no row has {options.only!r} in its name")
     if options.record:
         recorded = {
             name: [round(part, 1) for part in parts]

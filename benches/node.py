@@ -1,19 +1,17 @@
 """Time Node's eventsource-parser on the same work, where Node and npm are there.
 
-usage: python -m benches.node build/bench/node.json
-
 It is another runtime: a mark beside the others, not a choice that a Python program has. Process CPU
 time, warmed up, behind a streaming TextDecoder; not in turns with ours.
 """
 
 from __future__ import annotations
 
+import argparse
 import base64
 import json
 import shutil
 import subprocess
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -104,5 +102,14 @@ def measure() -> dict[str, Any]:
     }
 
 
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benches.node", description=__doc__)
+    parser.add_argument("out", type=Path, help="the file to write: build/bench/node.json")
+    options = parser.parse_args(arguments)
+    options.out.parent.mkdir(parents=True, exist_ok=True)
+    options.out.write_text(json.dumps(measure(), indent=1) + "\n", "utf-8")
+    return 0
+
+
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(json.dumps(measure(), indent=1) + "\n", "utf-8")
+    raise SystemExit(main())

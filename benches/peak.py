@@ -1,22 +1,20 @@
 """Print by how much one event raises the peak of resident memory: run in a process of its own.
 
-usage: python -m benches.peak ENGINE LEVEL PAYLOAD-BYTES CHUNK-BYTES
-
 The chunks are made as they are asked for. A small event comes first, so that what an engine sets
 up once is not counted. After CPU_SECONDS the system ends the process.
 """
 
 from __future__ import annotations
 
+import argparse
 import gc
 import json
 import resource
-import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 from typing import Any
 
-from benches.engines import ENGINES, Outcome, compare
+from benches.engines import ENGINES, LEVELS, Outcome, compare, of_group
 from benches.workloads import big_corpus
 
 CPU_SECONDS = 10
@@ -57,6 +55,19 @@ def peak_kib(name: str, level: str, size: int, chunk: int) -> tuple[Outcome, int
     return compare(found, [event if typed else event[1]]), grown
 
 
-if __name__ == "__main__":
-    outcome, peak = peak_kib(sys.argv[1], sys.argv[2], int(sys.argv[3]), int(sys.argv[4]))
+def main(arguments: Sequence[str] | None = None) -> int:
+    parser = argparse.ArgumentParser(prog="python -m benches.peak", description=__doc__)
+    parser.add_argument("engine", choices=[engine.name for engine in of_group("sse")])
+    parser.add_argument("level", choices=LEVELS)
+    parser.add_argument("size", type=int, help="bytes of the payload")
+    parser.add_argument("chunk", type=int, help="bytes of a chunk")
+    of = parser.parse_args(arguments)
+    if min(of.size, of.chunk) < 1:
+        parser.error("size and chunk are 1 or more")
+    outcome, peak = peak_kib(of.engine, of.level, of.size, of.chunk)
     print(json.dumps({"verdict": outcome.verdict, "detail": outcome.detail, "peak_kib": peak}))
+    return 0
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())

@@ -100,10 +100,29 @@ print((peak() - before) * 1024 / size)
 
 
 def in_process(code: str) -> float:
+    """Give the number that a process of its own prints.
+
+    Raises:
+        SystemExit: It ended otherwise.
+    """
     finished = subprocess.run(
-        [sys.executable, "-c", code], capture_output=True, check=True, encoding="utf-8"
+        [sys.executable, "-c", code], stdout=subprocess.PIPE, check=False, encoding="utf-8"
     )
+    if finished.returncode != 0:
+        raise SystemExit(f"the process that measures memory ended with {finished.returncode}")
     return float(finished.stdout)
+
+
+def at_least(least: int) -> Callable[[str], int]:
+    """Make the type of an argument that is a number from `least` on."""
+
+    def number(text: str) -> int:
+        found = int(text)
+        if found < least:
+            raise argparse.ArgumentTypeError(f"{found} is less than {least}")
+        return found
+
+    return number
 
 
 def heading() -> str:
@@ -126,7 +145,7 @@ def held_at(name: str, ratio: float, budget: float) -> float:
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__.split("\n", 1)[0] if __doc__ else None)
+    parser = argparse.ArgumentParser(prog="python -m benches.quick", description=__doc__)
     parser.add_argument("--gate", action="store_true", help="fail where a limit is exceeded")
     parser.add_argument(
         "--noisy", action="store_true", help="with --gate: allow for what neighbours do"
@@ -136,6 +155,8 @@ def main() -> int:
     )
     parser.add_argument("--only", default="", help="rows whose names contain this, and no more")
     options = parser.parse_args()
+    if options.record and options.only:
+        parser.error("--record takes all rows")
     if seamstream.backend != "rust" or _core.build_profile != "release":
         print("only a release build of the compiled module is worth measuring", file=sys.stderr)
         return 2
@@ -148,7 +169,9 @@ def main() -> int:
     print(heading())
     print(f"\n{'':52}{'ns':>8} {'floor':>8} {'ratio':>7} {'limit':>7}  {'budget':>9} {'goal':>8}")
     recorded: dict[str, float] = {}
+    measured = 0
     for row in rows(only=options.only):
+        measured += 1
         row.measure()
         if math.isfinite(row.budget):
             recorded[row.name] = held_at(row.name, row.ratio, row.limit_ratio)
@@ -172,8 +195,10 @@ def main() -> int:
             f"{limit if math.isfinite(limit) else '–':>7}  {budget:>9} {goal:>8}",
             flush=True,
         )
+    if options.only and not measured:
+        parser.error(f"no row has {options.only!r} in its name")
     if options.only:
-        return 0
+        return judge(short, over, gate=options.gate)
     growth = NOISY_GROWTH if options.noisy else GROWTH
     figures: list[tuple[str, Callable[[], float], float]] = [
         (f"growth of {work.name}, exponent", partial(growth_of, work), growth) for work in growing()
@@ -192,13 +217,18 @@ def main() -> int:
         print(f"{name:54}{figure:8.2f}  (gate ≤ {limit})")
         if figure > limit:
             over.append(f"{name}: {figure:.2f}, limit {limit}")
+    if options.record:
+        GATES.write_text(json.dumps(recorded, indent=2) + "\n", "utf-8")
+    return judge(short, over, gate=options.gate)
+
+
+def judge(short: list[str], over: list[str], *, gate: bool) -> int:
+    """Say which rows are short of the budget or over their limit; give the exit status."""
     if short:
         print("\nshort of the budget:", *short, sep="\n  ")
     if over:
         print("\nover the limit:", *over, sep="\n  ")
-    if options.record:
-        GATES.write_text(json.dumps(recorded, indent=2) + "\n", "utf-8")
-    return 1 if over and options.gate else 0
+    return 1 if over and gate else 0
 
 
 if __name__ == "__main__":

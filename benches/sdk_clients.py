@@ -26,7 +26,7 @@ from typing import Any
 import orjson
 
 import seamstream
-from benches.quick import heading
+from benches.quick import at_least, heading
 from benches.workloads import Workload, anthropic, openai
 from seamstream.testing import FragmentingServer
 
@@ -162,10 +162,16 @@ def server_of(body: bytes, write_size: int) -> Iterator[str]:
     ours, theirs = spawn.Pipe()
     process = spawn.Process(target=serve, args=(body, write_size, theirs), daemon=True)
     process.start()
+    theirs.close()  # which is then open in the process only, and ends with it
     try:
         if not ours.poll(60):
             raise TimeoutError("the server does not start")
-        yield ours.recv()
+        try:
+            url = ours.recv()
+        except EOFError as error:
+            process.join()
+            raise RuntimeError(f"the server ended with {process.exitcode}") from error
+        yield url
     finally:
         process.terminate()
         process.join()
@@ -225,8 +231,10 @@ def measure_decoder(sdk: SDK, events: Sequence[bytes], write_size: int, turns: i
 
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benches.sdk_clients", description=__doc__)
-    parser.add_argument("--events", type=int, default=300, help="in each response (default: 300)")
-    parser.add_argument("--turns", type=int, default=9, help="of each way (default: 9)")
+    parser.add_argument(
+        "--events", type=at_least(1), default=300, help="in each response (default: 300)"
+    )
+    parser.add_argument("--turns", type=at_least(1), default=9, help="of each way (default: 9)")
     parser.add_argument("--sdk", action="append", choices=[sdk.name for sdk in SDKS])
     options = parser.parse_args(arguments)
     chosen = [sdk for sdk in SDKS if options.sdk is None or sdk.name in options.sdk]
