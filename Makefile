@@ -43,6 +43,7 @@ lint: $(VENV)/.lint $(VENV)/.peers ## formatting, linters and types, in Python a
 	$(BIN)/ruff check
 	$(BIN)/mypy
 	$(BIN)/mypy tests/typing
+	$(BIN)/mypy --config-file tests/contracts/mypy.ini
 	$(BIN)/python -m mypy.stubtest seamstream._core --allowlist tests/typing/stubtest.txt
 	$(BIN)/pyright --pythonpath $(BIN)/python
 

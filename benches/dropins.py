@@ -29,10 +29,11 @@ import seamstream.compat.httpx2
 import seamstream.compat.httpx_sse
 import seamstream.compat.sseclient_py
 from benches.quick import at_least
-from benches.workloads import Workload, japanese, openai
+from benches.workloads import Cut, Workload, japanese, openai
 from seamstream.testing import FragmentingServer
 
 HEADERS = {"content-type": "text/event-stream"}
+CUTS: tuple[Cut, ...] = (16384, 1460, "event")
 now = time.thread_time_ns
 
 Use = Callable[[Any], Any]
@@ -203,9 +204,9 @@ def main(arguments: Sequence[str] | None = None) -> int:
     print("| CPU time an event, ns | chunks | original | ours | ratio |")
     print("|---|---|---:|---:|---:|")
     for workload in (openai(options.events), japanese(options.events)):
-        for cut in (16384, 1460, "event"):
+        for cut in CUTS:
             per = len(workload.payloads)
-            chunks = workload.chunks(cut)  # type: ignore[arg-type]
+            chunks = workload.chunks(cut)
             for name, (original, ours, uses) in PAIRS.items():
                 check(original, workload, chunks)
                 check(ours, workload, chunks)

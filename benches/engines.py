@@ -230,7 +230,7 @@ OURS = "seamstream"
 
 # --- event streams: ours
 
-READS = {
+READS: dict[str, Any] = {
     "text": "item.data",
     "type": "item.event",
     "json": "item.json()",
@@ -580,7 +580,7 @@ def _() -> Callable[..., Any]:
             return iter(self.chunks)
 
     def take(chunks: Chunks) -> Iterator[Any]:
-        extension = ServerSideEventExtensionFromHTTP()
+        extension: Any = ServerSideEventExtensionFromHTTP()
         extension.start(Response(chunks))
         return iter(extension.next_payload, None)
 

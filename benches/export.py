@@ -309,8 +309,10 @@ def lists(
 
 # --- what is kept of a run
 
-KEPT = ("group", "engine", "workload", "chunk", "level", "metric", "size_bytes")
-KEPT += ("value", "low", "high", "rounds", "verdict", "detail")
+KEPT = (
+    *("group", "engine", "workload", "chunk", "level", "metric", "size_bytes"),
+    *("value", "low", "high", "rounds", "verdict", "detail"),
+)
 
 
 def kept(exported: dict[str, Any]) -> str:

@@ -112,9 +112,9 @@ def run_marked(only: str) -> None:
         run(row.name, "floor", row.per, row.floor)
     work = openai(int(2000 * SCALE))
     run(CONTROL, "job", len(work.payloads), slower(work.chunks(16384)))
-    for work in rows.growing():
+    for growing in rows.growing():
         for size in SIZES if not only else ():
-            run(work.name, "growth", size, work.job(size), 1)
+            run(growing.name, "growth", size, growing.job(size), 1)
     print(json.dumps(plan))
 
 

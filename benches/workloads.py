@@ -265,7 +265,7 @@ class Corpus:
     def first(self, size: int) -> Corpus:
         """The part that is about this big: of one body its events, of many the first bodies."""
         if len(self.bodies) == 1:
-            bodies = (self.bodies[0].first(size),)
+            bodies: tuple[Body, ...] = (self.bodies[0].first(size),)
         else:
             number, taken = 0, 0
             for body in self.bodies:

@@ -272,7 +272,11 @@ def test_what_is_timed_reads_every_item(loop: str) -> None:
     def take(chunks: Any = ()) -> Any:
         return chunks if loop is PULL else Decoder()
 
-    take.note = lambda item: read.append(item) or ""  # type: ignore[attr-defined]
+    def note(item: Any) -> str:
+        read.append(item)
+        return ""
+
+    take.note = note  # type: ignore[attr-defined]
     engine = make(take, loop=loop, reads={"text": "take.note(item)"}, type=None)
     ready = engine.prepare("text")
     ready.run([[b"a", b"b"], [b"c"]])

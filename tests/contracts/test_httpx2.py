@@ -12,7 +12,7 @@ import dataclasses
 import inspect
 import json
 import pickle
-from collections.abc import AsyncIterator, Iterable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterable, Iterator
 from typing import Any
 
 import httpx2 as original
@@ -259,7 +259,9 @@ def test_other_content_type_is_an_error_at_the_first_event(
 ) -> None:
     source = library.EventSource(response_of(iter([b"data: x\n\n"]), headers))
     iterator, asynchronous_iterator = iter(source), aiter(source)
-    for take in (lambda: next(iterator), lambda: run(anext(asynchronous_iterator))):
+    takes: list[Callable[[], Any]]
+    takes = [lambda: next(iterator), lambda: run(anext(asynchronous_iterator))]
+    for take in takes:
         with pytest.raises(original.SSEError, match="text/event-stream") as caught:
             take()
         assert repr(headers.get("content-type", "")) in str(caught.value)

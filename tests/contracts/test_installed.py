@@ -806,7 +806,9 @@ def mcp_outcome(connect: Callable[[], Any], request_id: int) -> list[Any]:
             async with connect() as (receive, send, *_):
                 await send.send(SessionMessage(request))
                 async for received in receive:
-                    message = received if isinstance(received, Exception) else received.message
+                    if isinstance(received, Exception):
+                        raise received
+                    message = received.message
                     found.append(message.model_dump())
                     if getattr(message, "id", None) == request_id:
                         return found

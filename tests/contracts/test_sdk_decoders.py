@@ -24,7 +24,7 @@ sdks = pytest.mark.parametrize("sdk", SDKS, ids=str)
 def decoder_of(sdk: Any, implementation: Implementation, **options: Any) -> Any:
     """Our decoder for an SDK, on one backend."""
 
-    class OnOneBackend(sdk.ours.SSEDecoder):  # type: ignore[misc, name-defined]
+    class OnOneBackend(sdk.ours.SSEDecoder):
         _new_core = implementation.SSEDecoder
 
     return OnOneBackend(**options)

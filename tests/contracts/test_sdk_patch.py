@@ -229,7 +229,7 @@ def test_anthropic_credentials_go_with_the_copies(make: str) -> None:
 
 
 def test_subclass_of_an_anthropic_client_of_ours_is_one() -> None:
-    class Mine(ANTHROPIC.ours.Anthropic):  # type: ignore[misc, name-defined]
+    class Mine(ANTHROPIC.ours.Anthropic):  # type: ignore[name-defined]
         def __init__(self, mine: int = 1, **options: Any) -> None:
             super().__init__(**options)
             self.mine = mine

@@ -349,7 +349,7 @@ def test_request_that_was_not_awaited_is_refused() -> None:
         async with httpx.AsyncClient(trust_env=False) as client:
             coroutine = client.get(server.url())
             with pytest.raises(TypeError, match="not coroutine: await it first"):
-                EventStream(coroutine)  # type: ignore[call-overload]
+                EventStream(coroutine)
             await coroutine
 
     with StreamServer(Answer([BODY])) as server:

@@ -201,7 +201,7 @@ def test_source_of_something_else_is_an_error(library: Any, chunks: Any, encodin
 
 @pytest.mark.parametrize("encoding", ["utf-8", "latin-1"])
 def test_source_of_other_buffers_is_read(library: Any, encoding: str) -> None:
-    chunks = [bytearray(b"data: 1\n\nda"), bytearray(b"ta: 2\n\n")]
+    chunks: Any = [bytearray(b"data: 1\n\nda"), bytearray(b"ta: 2\n\n")]
     assert [event.data for event in read(library, chunks, encoding)] == ["1", "2"]
 
 
@@ -400,7 +400,8 @@ def test_profile_chooses_what_becomes_of_a_cut_event(caplog: pytest.LogCaptureFi
     for chunks in some_fragmentations(body):
         theirs = fields(read(original, chunks))
         assert [event[1] for event in theirs] == ['{"n": 1}', '{"n": 1']
-        for options in ({}, {"profile": "sseclient_py"}):
+        each: tuple[dict[str, Any], ...] = ({}, {"profile": "sseclient_py"})
+        for options in each:
             client = ours.SSEClient(chunks, **options)
             assert fields(client.events()) == theirs
             assert client.torn is None
