@@ -3,7 +3,9 @@
 use crate::event::{self, Facts, Shared, context_in, new_event, new_retry, shared};
 use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
-use crate::raw::{Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, new_bytes, new_text};
+use crate::raw::{
+    Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, is_text, new_bytes, new_text,
+};
 use crate::types::method;
 use pyo3::PyClass;
 use pyo3::exceptions::{PyTypeError, PyValueError};
@@ -54,18 +56,8 @@ impl Maker<'_> {
     #[inline(always)]
     fn name(&mut self, name: &[u8]) -> Result<Strong, Raised> {
         if let Some(last) = self.last_name {
-            let mut len = 0;
-            // SAFETY: a live `str`; the pointer is valid as long as it lives.
-            let text = unsafe {
-                let text = ffi::PyUnicode_AsUTF8AndSize(last.as_ptr(), &raw mut len);
-                if text.is_null() {
-                    ffi::PyErr_Clear();
-                    &[][..]
-                } else {
-                    std::slice::from_raw_parts(text.cast::<u8>(), len.unsigned_abs())
-                }
-            };
-            if text == name {
+            // SAFETY: a live `str`.
+            if unsafe { is_text(last.as_ptr(), name) } {
                 return Ok(last.clone());
             }
         }

@@ -36,20 +36,31 @@ struct Asked {
 }
 
 impl Memos {
-    /// Looks for a path that was asked for before; None when there is none to be had.
+    /// The value at a path that was asked for before, if that is a short string of ASCII and all
+    /// else is as in a payload before.
     #[inline(always)]
-    fn find<'a>(
+    fn find_short<'a>(&self, text: &'a [u8], path: Object) -> Option<&'a [u8]> {
+        self.with(path, |memo| memo.find_short(text))?
+    }
+
+    /// The value at a path that was asked for before, where that has found nothing.
+    #[inline(always)]
+    fn find_long<'a>(
         &self,
-        text: Payload<'a>,
+        text: &'a [u8],
+        is_utf8: bool,
         path: Object,
     ) -> Option<Result<Option<Found<'a>>, Malformed>> {
-        let mut memos = self.0.take()?;
-        let memo = memos.one.iter_mut().find(|(known, _)| known.as_ptr() == path);
-        let found = memo.map(|(_, memo)| match text {
-            Payload::Any(bytes) => memo.find(bytes),
-            Payload::Utf8(bytes) => memo.find_in_utf8(bytes),
-        });
-        self.0.set(Some(memos));
+        self.with(path, |memo| memo.find_long(text, is_utf8))
+    }
+
+    /// Uses the memo of a path; None when there is none to be had.
+    #[inline(always)]
+    fn with<T>(&self, path: Object, find: impl FnOnce(&mut Memo) -> T) -> Option<T> {
+        let mut asked = self.0.take()?;
+        let memo = asked.one.iter_mut().find(|(known, _)| known.as_ptr() == path);
+        let found = memo.map(|(_, memo)| find(memo));
+        self.0.set(Some(asked));
         found
     }
 
@@ -87,13 +98,6 @@ impl Memos {
         drop(self.0.replace(Some(asked)));
         drop(dropped);
     }
-}
-
-/// A payload, and whether it has been found to be well-formed UTF-8.
-#[derive(Clone, Copy)]
-enum Payload<'a> {
-    Any(&'a [u8]),
-    Utf8(&'a [u8]),
 }
 
 /// Compiled paths, oldest first. With the GIL, which keeps all others out.
@@ -286,8 +290,26 @@ pub(crate) unsafe fn get(
     path: Object,
     default: Object,
 ) -> Result<Strong, Raised> {
-    let payload = if is_utf8 { Payload::Utf8(text.raw()) } else { Payload::Any(text.raw()) };
-    let found = match memos.and_then(|memos| memos.find(payload, path)) {
+    if let Some(content) = memos.and_then(|memos| memos.find_short(text.raw(), path)) {
+        return new_ascii(content);
+    }
+    // SAFETY: the caller's promise.
+    unsafe { get_long(text, is_utf8, memos, path, default) }
+}
+
+/// As [`get`], where it was not that simple.
+///
+/// # Safety
+/// As of [`get`].
+#[inline(never)]
+unsafe fn get_long(
+    text: Text,
+    is_utf8: bool,
+    memos: Option<&Memos>,
+    path: Object,
+    default: Object,
+) -> Result<Strong, Raised> {
+    let found = match memos.and_then(|memos| memos.find_long(text.raw(), is_utf8, path)) {
         Some(found) => found,
         None => {
             let compiled = compiled(path)?;

@@ -16,7 +16,7 @@ use std::cell::UnsafeCell;
 use std::mem::MaybeUninit;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
-use std::slice::from_raw_parts_mut;
+use std::slice::{from_raw_parts, from_raw_parts_mut};
 
 /// A reference, borrowed or owned as the context says.
 pub(crate) type Object = *mut ffi::PyObject;
@@ -105,7 +105,7 @@ impl Drop for Strong {
 pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
     // SAFETY: the caller's promise; such an object never changes.
     unsafe {
-        std::slice::from_raw_parts(
+        from_raw_parts(
             ffi::PyBytes_AS_STRING(bytes).cast::<u8>(),
             ffi::Py_SIZE(bytes).unsigned_abs(),
         )
@@ -256,6 +256,30 @@ fn new_shaped(bytes: &[u8], shape: Shape) -> Result<Strong, Raised> {
     }
 }
 
+/// Whether a `str` is these bytes in UTF-8.
+///
+/// # Safety
+/// `text` is a live `str`.
+#[inline(always)]
+pub(crate) unsafe fn is_text(text: Object, bytes: &[u8]) -> bool {
+    // SAFETY: the caller's promise; what is read stays valid as long as the text lives.
+    unsafe {
+        let utf8 = if ffi::PyUnicode_IS_COMPACT_ASCII(text) != 0 {
+            let len = ffi::PyUnicode_GET_LENGTH(text);
+            from_raw_parts(ffi::PyUnicode_DATA(text).cast::<u8>(), len.unsigned_abs())
+        } else {
+            let mut len = 0;
+            let utf8 = ffi::PyUnicode_AsUTF8AndSize(text, &raw mut len);
+            if utf8.is_null() {
+                ffi::PyErr_Clear();
+                return false;
+            }
+            from_raw_parts(utf8.cast::<u8>(), len.unsigned_abs())
+        };
+        utf8 == bytes
+    }
+}
+
 fn decode(bytes: &[u8]) -> Result<Strong, Raised> {
     // SAFETY: as in `new_bytes`; the handler's name is a C string.
     unsafe {
@@ -386,9 +410,7 @@ impl PayloadBuf for BytesBuf {
             return &[];
         }
         // SAFETY: the first `len` bytes have been written.
-        unsafe {
-            std::slice::from_raw_parts(ffi::PyBytes_AS_STRING(self.object).cast::<u8>(), self.len)
-        }
+        unsafe { from_raw_parts(ffi::PyBytes_AS_STRING(self.object).cast::<u8>(), self.len) }
     }
 }
 
@@ -511,7 +533,7 @@ impl Chunk {
             return &[];
         }
         // SAFETY: the buffer's owner keeps so many bytes there until the release.
-        unsafe { std::slice::from_raw_parts(self.bytes, self.len) }
+        unsafe { from_raw_parts(self.bytes, self.len) }
     }
 }
 

@@ -6,26 +6,58 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::sync::PyOnceLock;
 use std::ptr;
-use std::sync::atomic::{AtomicPtr, Ordering};
+use std::sync::OnceLock;
 
-/// `orjson.loads`, from the first parse on.
-static ORJSON_LOADS: AtomicPtr<ffi::PyObject> = AtomicPtr::new(ptr::null_mut());
-
-/// `orjson.loads`, borrowed for good.
-#[inline(always)]
-fn orjson_loads() -> Result<Object, Raised> {
-    let loads = ORJSON_LOADS.load(Ordering::Acquire);
-    if loads.is_null() { import_orjson() } else { Ok(loads) }
+/// `orjson.loads`. The C function behind it is called as the interpreter calls it in a loop, and
+/// not by way of what any callable may be.
+struct Loads {
+    object: Py<PyAny>,
+    direct: Option<(ffi::PyCFunction, Py<PyAny>)>,
 }
 
-#[cold]
-fn import_orjson() -> Result<Object, Raised> {
-    let loads = guard_py(|py| py.import("orjson")?.getattr("loads"));
-    if loads.is_null() {
-        return Err(Raised);
+/// From the first parse on.
+static ORJSON_LOADS: OnceLock<Loads> = OnceLock::new();
+
+impl Loads {
+    #[cold]
+    fn import() -> Result<&'static Self, Raised> {
+        held(|py| match py.import("orjson").and_then(|orjson| orjson.getattr("loads")) {
+            Ok(object) => {
+                let direct = direct(&object);
+                Ok(ORJSON_LOADS.get_or_init(|| Loads { object: object.unbind(), direct }))
+            }
+            Err(error) => {
+                error.restore(py);
+                Err(Raised)
+            }
+        })
     }
-    ORJSON_LOADS.store(loads, Ordering::Release);
-    Ok(loads)
+
+    #[inline(always)]
+    fn call(&self, raw: Object) -> Result<Strong, Raised> {
+        // SAFETY: live objects; the function takes its own object and one argument.
+        unsafe {
+            Strong::owned(match &self.direct {
+                Some((function, module)) => function(module.as_ptr(), raw),
+                None => ffi::PyObject_CallOneArg(self.object.as_ptr(), raw),
+            })
+        }
+    }
+}
+
+/// The C function of a built-in that takes just one positional argument, and its own object.
+fn direct(callable: &Bound<'_, PyAny>) -> Option<(ffi::PyCFunction, Py<PyAny>)> {
+    let object = callable.as_ptr();
+    // SAFETY: a live object, of a type that has flags, a function and an object of its own.
+    unsafe {
+        if ffi::PyCFunction_CheckExact(object) == 0
+            || ffi::PyCFunction_GetFlags(object) != ffi::METH_O
+        {
+            return None;
+        }
+        let own = Bound::from_borrowed_ptr_or_opt(callable.py(), ffi::PyCFunction_GetSelf(object));
+        Some((ffi::PyCFunction_GetFunction(object)?, own?.unbind()))
+    }
 }
 
 /// The exact `bytes` of an event or frame, and the parser for them.
@@ -54,9 +86,14 @@ impl Text {
     /// Calls the parser; its own exception is set on failure.
     #[inline(always)]
     pub fn parse(self) -> Result<Strong, Raised> {
-        let loads = if self.loads.is_null() { orjson_loads()? } else { self.loads };
+        if self.loads.is_null() {
+            return match ORJSON_LOADS.get() {
+                Some(loads) => loads.call(self.raw),
+                None => Loads::import()?.call(self.raw),
+            };
+        }
         // SAFETY: live objects.
-        unsafe { Strong::owned(ffi::PyObject_CallOneArg(loads, self.raw)) }
+        unsafe { Strong::owned(ffi::PyObject_CallOneArg(self.loads, self.raw)) }
     }
 
     /// The same bytes with orjson as their parser.

@@ -33,7 +33,14 @@
 //! * *UTF-8*: prefix, value and tail begin and end with ASCII, so the text is well-formed if each
 //!   of them is; the remembered two were.
 //!
-//! So it does not matter which texts a memo remembers, nor when it gives up (see `PATIENCE`).
+//! * *Gaps*: a scalar that is not wanted says nothing but that there was a value: any scalar leads
+//!   from the same state to the same state, and white space between two tokens to no other. So
+//!   where only these differ from what is remembered they are scanned, and the bytes between them
+//!   compared. (What follows a scalar begins with no byte that could continue a number, as above.)
+//!   Nor does a failure here count.
+//!
+//! The same holds for several values: any scalar may be in the place of a scalar, wanted or not.
+//! So it does not matter which texts are remembered, nor when a memo gives up (see `PATIENCE`).
 
 use crate::scan_json::Strings;
 use std::ops::Range;
@@ -44,11 +51,17 @@ const MAX_DEPTH: usize = 1024;
 /// Levels that fit in one word.
 const WORD: usize = 64;
 
-/// What a [`Memo`] holds at most.
-const MAX_REMEMBERED: usize = 4096;
+/// So many names and scalars of a text are known by their places.
+const MAX_TOKENS: usize = 48;
 
-/// After so many texts that it did not fit, a [`Memo`] is replaced by every so manieth only.
-const PATIENCE: u8 = 16;
+/// What a [`Memo`] or [`Many`] holds of a text; with the tokens it is no more than 4 KiB.
+const MAX_REMEMBERED: usize = 4096 - MAX_TOKENS * size_of::<Token>();
+
+/// After some texts that are not equal to what is remembered, it is replaced by every so manieth.
+const PATIENCE: u8 = 32;
+
+/// So many texts in a row that are equal to it pay for replacing it.
+const STREAK: u8 = 8;
 
 /// A number of so many bytes without an exponent is finite.
 const HARMLESS_NUMBER: usize = 300;
@@ -139,22 +152,17 @@ pub fn find<'a>(text: &'a [u8], path: &Path) -> Result<Option<Found<'a>>, Malfor
     Ok(check(text, path, Start::default(), None, false)?.found(text))
 }
 
-/// A path, and what stood around its value in the last text that had one.
+/// A path, and what stood around its value in a text that had one.
 ///
 /// It gives the answers that [`find`] gives, sooner: a text that begins and ends like that one
-/// costs two comparisons and a look at the value. A text is read twice at most.
+/// costs two comparisons and a look at the value, one in which other scalars differ a look at
+/// these as well. A text is read twice at most, and once more when it is to be remembered.
 #[derive(Debug, Default)]
 pub struct Memo {
     path: Path,
-    /// The prefix and then, if there is one, the tail.
-    remembered: Vec<u8>,
-    prefix_len: usize,
+    known: Known,
     /// The types of the containers around the value, the innermost lowest, set for an object.
     levels: u64,
-    has_prefix: bool,
-    has_tail: bool,
-    /// How many texts in a row began otherwise and ended otherwise.
-    misfits: u8,
 }
 
 impl Memo {
@@ -172,83 +180,363 @@ impl Memo {
 
     /// Finds the value at the path; `None` when the text is valid and has none there.
     ///
-    /// # Errors
-    /// [`Malformed`], as of [`find`].
-    #[inline]
-    pub fn find<'a>(&mut self, text: &'a [u8]) -> Result<Option<Found<'a>>, Malformed> {
-        self.find_in(text, false)
-    }
-
-    /// As [`find`](Self::find), in a text that has been found to be well-formed UTF-8.
+    /// `is_utf8`: the text has been found to be well-formed UTF-8.
     ///
     /// # Errors
     /// [`Malformed`], as of [`find`].
     #[inline]
-    pub fn find_in_utf8<'a>(&mut self, text: &'a [u8]) -> Result<Option<Found<'a>>, Malformed> {
-        self.find_in(text, true)
-    }
-
-    #[inline(always)]
-    fn find_in<'a>(
+    pub fn find<'a>(
         &mut self,
         text: &'a [u8],
         is_utf8: bool,
     ) -> Result<Option<Found<'a>>, Malformed> {
-        let (prefix, tail) = self.remembered.split_at(self.prefix_len);
-        let begin = self.prefix_len;
-        let tail = self.has_tail.then_some((tail, self.levels));
-        let mut checked = None;
-        if self.has_prefix && text.starts_with(prefix) {
-            if let Some((tail, _)) = tail
-                && let Some(end) = short_string(text, begin)
-                && text[end..] == *tail
-            {
-                self.misfits = 0;
-                return Ok(Some(Found::Ascii(&text[begin + 1..end - 1])));
-            }
-            let depth = self.path.segments.len();
-            let start = Start { pos: begin, depth, levels: self.levels };
-            checked = check(text, &self.path, start, tail, is_utf8).ok();
+        match self.find_short(text) {
+            Some(content) => Ok(Some(Found::Ascii(content))),
+            None => self.find_long(text, is_utf8),
         }
-        let from_prefix = checked.is_some();
-        let checked = match checked {
-            Some(checked) => checked,
-            None => check(text, &self.path, Start::default(), tail, is_utf8)?,
+    }
+
+    /// The content of the value if it is a short string of ASCII without escapes, and all else as
+    /// remembered.
+    #[inline(always)]
+    pub fn find_short<'a>(&mut self, text: &'a [u8]) -> Option<&'a [u8]> {
+        let string = self.known.short_value(text)?;
+        Some(&text[string.start + 1..string.end - 1])
+    }
+
+    /// As [`find`](Self::find), where [`find_short`](Self::find_short) has found nothing.
+    ///
+    /// # Errors
+    /// [`Malformed`], as of [`find`].
+    #[inline(never)]
+    pub fn find_long<'a>(
+        &mut self,
+        text: &'a [u8],
+        is_utf8: bool,
+    ) -> Result<Option<Found<'a>>, Malformed> {
+        let (checked, is_equal) = match self.fit(text, is_utf8) {
+            Some(fitted) => fitted,
+            None => (check(text, &self.path, Start::default(), None, is_utf8)?, false),
         };
-        if checked.is_found() {
-            let fits_prefix = from_prefix && checked.span.start == begin;
-            if fits_prefix || checked.by_tail {
-                self.misfits = 0;
-            } else {
-                self.misfits = self.misfits.wrapping_add(1);
-            }
-            if !(fits_prefix && checked.by_tail)
-                && (self.misfits < PATIENCE || self.misfits.is_multiple_of(PATIENCE))
-            {
-                self.remember(text, &checked, fits_prefix);
+        if checked.is_found() && self.known.is_to_be_replaced(is_equal) {
+            let replaces = self.path.segments.len() <= WORD;
+            if replaces && self.known.replace(text, checked.span.clone()) {
+                self.levels = checked.levels;
             }
         }
         Ok(checked.found(text))
     }
 
-    /// Replaces what is remembered, but for the prefix if it is the same.
-    fn remember(&mut self, text: &[u8], checked: &Checked, keeps_prefix: bool) {
-        let (prefix, tail) = (&text[..checked.span.start], &text[checked.span.end..]);
-        if prefix.len() > MAX_REMEMBERED || self.path.segments.len() > WORD {
-            return;
+    /// Reads a text with the help of what is known, and tells whether it is equal to that.
+    #[inline(always)]
+    fn fit(&self, text: &[u8], is_utf8: bool) -> Option<(Checked, bool)> {
+        let mut fitting = Fitting::new(text);
+        self.known.fit_prefix(&mut fitting, |_, _| ())?;
+        let begin = fitting.pos;
+        let from_value = |tail, fitting: &Fitting| {
+            if fitting.has_high && !is_utf8 && !is_well_formed(&text[..begin]) {
+                return None;
+            }
+            let start = Start { pos: begin, depth: self.path.segments.len(), levels: self.levels };
+            check(text, &self.path, start, tail, is_utf8).ok()
+        };
+        let Some(value) = scalar(text, begin) else {
+            // A container, or malformed.
+            let tail = self.known.tail().map(|tail| (tail, self.levels));
+            let checked = from_value(tail, &fitting)?;
+            let is_equal = fitting.is_equal && checked.by_tail;
+            return Some((checked, is_equal));
+        };
+        fitting.pos = value.end;
+        if self.known.fit_tail(&mut fitting, |_, _| ()).is_none() {
+            return Some((from_value(None, &fitting)?, false));
         }
-        self.has_tail = prefix.len() + tail.len() <= MAX_REMEMBERED;
-        let kept = if keeps_prefix { prefix.len() } else { 0 };
-        self.remembered.truncate(kept);
-        let tail = if self.has_tail { tail } else { &[] };
-        // Exactly, so that no more is ever held than the most that is remembered.
-        self.remembered.reserve_exact(prefix.len() - kept + tail.len());
-        self.remembered.extend_from_slice(&prefix[kept..]);
-        self.remembered.extend_from_slice(tail);
-        self.has_prefix = true;
-        self.prefix_len = prefix.len();
-        self.levels = checked.levels;
+        let has_high = value.has_high || fitting.has_high;
+        if has_high && !is_utf8 && !is_well_formed(text) {
+            return None;
+        }
+        let checked = Checked {
+            span: begin..value.end,
+            levels: self.levels,
+            is_plain: value.is_plain,
+            by_tail: true,
+            has_high,
+        };
+        Some((checked, fitting.is_equal))
     }
+}
+
+/// What is remembered of a text: what stood around one value, and where the other tokens were.
+#[derive(Clone, Debug, Default)]
+struct Known {
+    /// The prefix and then, if there is one, the tail.
+    bytes: Vec<u8>,
+    prefix_len: usize,
+    has_prefix: bool,
+    has_tail: bool,
+    /// The names and scalars in `bytes`, in order: all, or the first ones.
+    tokens: Vec<Token>,
+    tokens_in_prefix: usize,
+    /// As far as they are all there.
+    tokens_until: usize,
+    /// How many texts in a row were equal to this.
+    fits: u8,
+    /// How many were not, with too few between them to pay for a replacement.
+    misfits: u8,
+}
+
+/// A name or a scalar, quotes included.
+#[derive(Clone, Copy, Debug)]
+struct Token {
+    start: u32,
+    end: u32,
+    is_name: bool,
+}
+
+impl Known {
+    /// Where the value is, if it is a short string of ASCII without escapes, and all else equal.
+    #[inline(always)]
+    fn short_value(&mut self, text: &[u8]) -> Option<Range<usize>> {
+        if !self.has_tail {
+            return None;
+        }
+        let (prefix, tail) = self.bytes.split_at(self.prefix_len);
+        if !text.starts_with(prefix) {
+            return None;
+        }
+        let end = short_string(text, prefix.len())?;
+        if text[end..] != *tail {
+            return None;
+        }
+        self.fits = self.fits.saturating_add(1);
+        Some(prefix.len()..end)
+    }
+
+    fn tail(&self) -> Option<&[u8]> {
+        if self.has_tail { self.bytes.get(self.prefix_len..) } else { None }
+    }
+
+    /// Reads up to the value.
+    #[inline(always)]
+    fn fit_prefix(
+        &self,
+        fitting: &mut Fitting<'_>,
+        moved: impl FnMut(usize, &Moved),
+    ) -> Option<()> {
+        let tokens = self.tokens.get(..self.tokens_in_prefix)?;
+        let range = self.has_prefix.then_some(0..self.prefix_len)?;
+        fitting.read(&self.bytes, range, tokens, self.tokens_until, moved)
+    }
+
+    /// Reads from after the value to the end.
+    #[inline(always)]
+    fn fit_tail(&self, fitting: &mut Fitting<'_>, moved: impl FnMut(usize, &Moved)) -> Option<()> {
+        let tokens = self.tokens.get(self.tokens_in_prefix..)?;
+        let range = self.has_tail.then_some(self.prefix_len..self.bytes.len())?;
+        fitting.read(&self.bytes, range, tokens, self.tokens_until, moved)?;
+        (fitting.pos == fitting.text.len()).then_some(())
+    }
+
+    /// To be asked for each text with a value that [`short_value`](Self::short_value) has none of.
+    #[inline(always)]
+    fn is_to_be_replaced(&mut self, is_equal: bool) -> bool {
+        if is_equal {
+            self.fits = self.fits.saturating_add(1);
+            return false;
+        }
+        let has_paid = std::mem::take(&mut self.fits) >= STREAK;
+        self.misfits = if has_paid { 1 } else { self.misfits.wrapping_add(1) };
+        self.misfits < 3 || self.misfits.is_multiple_of(PATIENCE)
+    }
+
+    /// Remembers this text but for `value`, if it is not too long. Reads it once more.
+    #[cold]
+    fn replace(&mut self, text: &[u8], value: Range<usize>) -> bool {
+        let (prefix, tail) = (&text[..value.start], &text[value.end..]);
+        if prefix.len() > MAX_REMEMBERED {
+            return false;
+        }
+        self.has_prefix = true;
+        self.has_tail = prefix.len() + tail.len() <= MAX_REMEMBERED;
+        let tail = if self.has_tail { tail } else { &[] };
+        self.bytes.clear();
+        // Exactly, so that no more is ever held than the most that is remembered.
+        self.bytes.reserve_exact(prefix.len() + tail.len());
+        self.bytes.extend_from_slice(prefix);
+        self.bytes.extend_from_slice(tail);
+        self.prefix_len = prefix.len();
+        self.tokens.clear();
+        let end = prefix.len() + tail.len() + value.len();
+        let tokens = TokensOf { known: self, value, end, is_full: false };
+        let is_full = walk(text, Start::default(), tokens).unwrap_or(true);
+        let last = self.tokens.last().map_or(0, |token| token.end as usize);
+        self.tokens_until = if is_full { last } else { self.bytes.len() };
+        let in_prefix = |token: &Token| token.end as usize <= self.prefix_len;
+        self.tokens_in_prefix = self.tokens.partition_point(in_prefix);
+        true
+    }
+}
+
+/// Writes down where the tokens of a text are, but for those of one value.
+struct TokensOf<'a> {
+    known: &'a mut Known,
+    value: Range<usize>,
+    /// The end of what is of interest.
+    end: usize,
+    is_full: bool,
+}
+
+impl TokensOf<'_> {
+    /// Gives true when no more are to come.
+    fn push(&mut self, start: usize, end: usize, is_name: bool) -> bool {
+        let cut = if start < self.value.start {
+            0
+        } else if start < self.value.end {
+            return false;
+        } else {
+            self.value.len()
+        };
+        self.is_full |= self.known.tokens.len() == MAX_TOKENS || end > self.end;
+        if !self.is_full
+            && let (Ok(start), Ok(end)) = ((start - cut).try_into(), (end - cut).try_into())
+        {
+            self.known.tokens.push(Token { start, end, is_name });
+        }
+        self.is_full
+    }
+}
+
+impl Targets for TokensOf<'_> {
+    /// Whether there were more.
+    type Result = bool;
+
+    fn key(&mut self, _: &[u8], begin: usize, end: usize, _: bool, _: usize) {
+        self.push(begin - 1, end + 1, true);
+    }
+
+    fn element(&mut self, _: usize) {}
+
+    fn open(&mut self, _: usize, _: usize) {}
+
+    fn close(&mut self, _: &[u8], _: usize, _: usize, _: u64) -> bool {
+        false
+    }
+
+    fn scalar(&mut self, _: &[u8], begin: usize, end: usize, _: bool, _: u64) -> bool {
+        self.push(begin, end, false)
+    }
+
+    fn finish(self, _: bool) -> bool {
+        self.is_full
+    }
+}
+
+/// Reads a text beside one that is known.
+struct Fitting<'a> {
+    text: &'a [u8],
+    pos: usize,
+    /// Whether all was equal.
+    is_equal: bool,
+    /// Whether what was not may have bytes outside ASCII.
+    has_high: bool,
+}
+
+/// What was read beside a part of the known text that it was not equal to.
+enum Moved {
+    Scalar(Scalar),
+    /// White space, which ends at this position.
+    White(usize),
+}
+
+impl<'a> Fitting<'a> {
+    fn new(text: &'a [u8]) -> Self {
+        Fitting { text, pos: 0, is_equal: true, has_high: false }
+    }
+
+    /// Reads on beside a `range` of known bytes, of which the tokens not read yet are `tokens`,
+    /// all that there are up to `until`; calls `moved` with the known end of what was not equal.
+    #[inline(always)]
+    fn read(
+        &mut self,
+        bytes: &[u8],
+        range: Range<usize>,
+        mut tokens: &[Token],
+        until: usize,
+        mut moved: impl FnMut(usize, &Moved),
+    ) -> Option<()> {
+        let bytes = bytes.get(..range.end)?;
+        let mut at = range.start;
+        loop {
+            let equal = common_prefix(self.text.get(self.pos..)?, bytes.get(at..)?);
+            self.pos += equal;
+            at += equal;
+            if at == bytes.len() {
+                return Some(());
+            }
+            self.is_equal = false;
+            while let [token, rest @ ..] = tokens
+                && (token.end as usize) < at
+            {
+                tokens = rest;
+            }
+            let token = tokens.first().map(|token| (token.start as usize, token.end as usize));
+            if !token.map_or(at > until, |(start, end)| start < at && at < end) {
+                let (pos, known) = (skip_white(self.text, self.pos), skip_white(bytes, at));
+                if (pos, known) != (self.pos, at) {
+                    (self.pos, at) = (pos, known);
+                    moved(at, &Moved::White(pos));
+                    continue;
+                }
+            }
+            let (start, end) = token.filter(|(start, _)| *start <= at)?;
+            let [Token { is_name: false, .. }, rest @ ..] = tokens else { return None };
+            tokens = rest;
+            // What there is of it so far is equal.
+            let scalar = scalar(self.text, self.pos.checked_sub(at - start)?)?;
+            self.pos = scalar.end;
+            self.has_high |= scalar.has_high;
+            at = end;
+            moved(at, &Moved::Scalar(scalar));
+        }
+    }
+}
+
+/// Something that is no container.
+struct Scalar {
+    end: usize,
+    /// Whether it is a string without escapes.
+    is_plain: bool,
+    /// Whether it may have bytes outside ASCII.
+    has_high: bool,
+}
+
+/// The scalar at `begin`, if there is a valid one.
+#[inline(always)]
+fn scalar(text: &[u8], begin: usize) -> Option<Scalar> {
+    let end = match text.get(begin)? {
+        b'"' => {
+            return match short_string(text, begin) {
+                Some(end) => Some(Scalar { end, is_plain: true, has_high: false }),
+                None => string(text, begin),
+            };
+        }
+        b'-' | b'0'..=b'9' => number(text, begin),
+        b'n' => literal(text, begin, b"null"),
+        b't' => literal(text, begin, b"true"),
+        b'f' => literal(text, begin, b"false"),
+        _ => return None,
+    };
+    Some(Scalar { end: end.ok()?, is_plain: false, has_high: false })
+}
+
+/// A string from its opening quote on.
+#[inline(never)]
+fn string(text: &[u8], begin: usize) -> Option<Scalar> {
+    let mut strings = Strings::new(text);
+    let special = strings.special(begin + 1);
+    let is_plain = text.get(special) == Some(&b'"');
+    let end = if is_plain { special + 1 } else { escaped_string(text, &mut strings, special).ok()? };
+    Some(Scalar { end, is_plain, has_high: strings.high_until(end) })
 }
 
 /// The end of a string of ASCII without escapes, if it is short.
@@ -287,10 +575,10 @@ fn short_string(text: &[u8], begin: usize) -> Option<usize> {
 
 /// Several paths, whose values are found in one pass over a text.
 ///
-/// Of the last text the first value that is a string without escapes is told apart from what
-/// stands around it. A text with another short word there, and nothing else that differs, costs
-/// two comparisons: equal bytes before a value, any string in its place, and equal bytes after it
-/// leave the checker in the same states, so all other values stand where they stood.
+/// As a [`Memo`] it remembers a text, but for the first value that is a string without escapes. A
+/// text with another short word there, and nothing else that differs, costs two comparisons; one
+/// in which only scalars differ, wanted or not, is compared with that text and not walked through.
+/// All values then stand where they stood, as far as what is before them is as long.
 #[derive(Clone, Debug, Default)]
 pub struct Many {
     groups: Box<[Group]>,
@@ -298,14 +586,24 @@ pub struct Many {
     // Kept for their memory only: every pass begins with both empty.
     levels: Vec<Level>,
     spans: Vec<Span>,
-    /// What stood before the string and after it, and where it was.
-    remembered: Vec<u8>,
-    string: Range<usize>,
-    /// All values of that text; none when there is none.
-    known: Vec<Span>,
+    known: Known,
+    /// Where the scalar was that `known` leaves out: a string without escapes if there is one.
+    cut: Range<usize>,
+    /// All values of that text.
+    values: Vec<Span>,
+    /// Whether it had bytes outside ASCII.
     has_high: bool,
-    /// How many texts in a row were different.
-    misfits: u8,
+    // For its memory only.
+    moves: Vec<Move>,
+}
+
+/// From a position of the known text on, the new one has what is equal at another.
+#[derive(Clone, Copy, Debug)]
+struct Move {
+    known: usize,
+    new: usize,
+    /// Of a scalar that ends there, whether it is a string without escapes; else white space does.
+    is_plain: Option<bool>,
 }
 
 impl FromIterator<Path> for Many {
@@ -355,22 +653,19 @@ impl Many {
         found: &mut [Option<Found<'a>>],
     ) -> Result<(), Malformed> {
         assert_eq!(found.len(), self.len, "a place for each path");
-        if !self.known.is_empty() {
-            let (prefix, tail) = self.remembered.split_at(self.string.start);
-            if text.starts_with(prefix)
-                && let Some(end) = short_string(text, prefix.len())
-                && text[end..] == *tail
-            {
-                self.misfits = 0;
-                let was = self.string.end;
-                let moved = |at: usize| if at < was { at } else { at - was + end };
-                for (place, span) in found.iter_mut().zip(&self.known) {
-                    let value =
-                        (span.begin != NEVER).then(|| &text[moved(span.begin)..moved(span.end)]);
-                    *place = value.map(|value| as_found(value, span.is_plain, self.has_high));
-                }
-                return Ok(());
+        if let Some(string) = self.known.short_value(text) {
+            let was = self.cut.end;
+            let moved = |at: usize| if at < was { at } else { at - was + string.end };
+            for (place, span) in found.iter_mut().zip(&self.values) {
+                let value = span.is_there().then(|| &text[moved(span.begin)..moved(span.end)]);
+                *place = value.map(|value| as_found(value, span.is_plain, self.has_high));
             }
+            return Ok(());
+        }
+        let fitted = self.fit(text, is_utf8, found);
+        let is_to_be_replaced = self.known.is_to_be_replaced(fitted == Some(true));
+        if fitted.is_some() && !is_to_be_replaced {
+            return Ok(());
         }
         let mut has_high = false;
         for (at, group) in self.groups.iter().enumerate() {
@@ -380,7 +675,7 @@ impl Many {
             let (levels, spans) = (&mut self.levels, &mut *self.spans);
             has_high = walk(text, Start::default(), Several::new(group, levels, spans))
                 .map_err(|offset| malformed(text, offset))?;
-            if has_high && !is_utf8 && simdutf8::basic::from_utf8(text).is_err() {
+            if has_high && !is_utf8 && !is_well_formed(text) {
                 return Err(malformed(text, 0));
             }
             for (place, span) in found[at * WORD..].iter_mut().zip(&self.spans) {
@@ -388,41 +683,67 @@ impl Many {
                 *place = value.map(|value| as_found(value, span.is_plain, has_high));
             }
         }
-        if self.groups.len() == 1 {
-            self.misfits = self.misfits.wrapping_add(1);
-            if self.misfits < PATIENCE || self.misfits.is_multiple_of(PATIENCE) {
-                self.remember(text, has_high);
-            }
+        if is_to_be_replaced && self.groups.len() == 1 {
+            self.remember(text, has_high);
         }
         Ok(())
     }
 
-    /// Remembers nothing any more.
-    pub fn forget(&mut self) {
-        self.remembered = Vec::new();
-        self.known.clear();
-        self.misfits = 0;
+    /// Finds the values of a text that is as the known one but for scalars; tells whether only
+    /// the one that is left out differs.
+    #[inline(always)]
+    fn fit<'a>(
+        &mut self,
+        text: &'a [u8],
+        is_utf8: bool,
+        found: &mut [Option<Found<'a>>],
+    ) -> Option<bool> {
+        let Many { known, moves, .. } = self;
+        moves.clear();
+        let mut fitting = Fitting::new(text);
+        known.fit_prefix(&mut fitting, |at, moved| moves.push(Move::new(at, moved)))?;
+        let value = scalar(text, fitting.pos)?;
+        fitting.pos = value.end;
+        fitting.has_high |= value.has_high;
+        moves.push(Move::new(self.cut.end, &Moved::Scalar(value)));
+        let left_out = self.cut.len();
+        known.fit_tail(&mut fitting, |at, moved| moves.push(Move::new(at + left_out, moved)))?;
+        let has_high = self.has_high || fitting.has_high;
+        if has_high && !is_utf8 && !is_well_formed(text) {
+            return None;
+        }
+        for (place, span) in found.iter_mut().zip(&self.values) {
+            *place = if span.is_there() {
+                let span = span.moved(&self.moves);
+                Some(as_found(text.get(span.begin..span.end)?, span.is_plain, has_high))
+            } else {
+                None
+            };
+        }
+        Some(fitting.is_equal)
     }
 
-    /// Replaces what is remembered, if the last pass has found a string.
+    /// Remembers nothing any more.
+    pub fn forget(&mut self) {
+        self.known = Known::default();
+        self.values.clear();
+    }
+
+    /// Replaces what is remembered, if the last pass has found a scalar.
+    #[cold]
     fn remember(&mut self, text: &[u8], has_high: bool) {
-        let is_string = |span: &&Span| span.begin != NEVER && span.is_plain;
-        let Some(&Span { begin, end, .. }) = self.spans.iter().find(is_string) else {
-            return;
-        };
-        let (prefix, tail) = (&text[..begin], &text[end..]);
-        if prefix.len() + tail.len() > MAX_REMEMBERED {
-            return;
+        let there = || self.spans.iter().filter(|span| span.is_there());
+        let string = there().find(|span| span.is_plain);
+        let scalar = || there().find(|span| !matches!(text[span.begin], b'{' | b'['));
+        let Some(&Span { begin, end, .. }) = string.or_else(scalar) else { return };
+        if self.known.replace(text, begin..end) {
+            self.cut = begin..end;
+            self.values.clone_from(&self.spans);
+            for span in self.values.iter_mut().filter(|span| span.end == end) {
+                span.is_plain = true; // as it is where only a short string is looked for
+            }
+            self.has_high = has_high;
         }
-        self.remembered.clear();
-        // Exactly, so that no more is ever held than the most that is remembered.
-        self.remembered.reserve_exact(prefix.len() + tail.len());
-        self.remembered.extend_from_slice(prefix);
-        self.remembered.extend_from_slice(tail);
-        self.string = begin..end;
-        self.known.clear();
-        self.known.extend_from_slice(&self.spans);
-        self.has_high = has_high;
     }
 }
 
@@ -491,11 +812,16 @@ fn check(
     };
     if checked.has_high && !is_utf8 {
         let end = if checked.by_tail { checked.span.end } else { text.len() };
-        if simdutf8::basic::from_utf8(&text[start.pos..end]).is_err() {
+        if !is_well_formed(&text[start.pos..end]) {
             return Err(malformed(text, 0));
         }
     }
     Ok(checked)
+}
+
+#[inline(never)]
+fn is_well_formed(text: &[u8]) -> bool {
+    simdutf8::basic::from_utf8(text).is_ok()
 }
 
 #[cold]
@@ -694,6 +1020,41 @@ struct Span {
     begin: usize,
     end: usize,
     is_plain: bool,
+}
+
+impl Span {
+    #[inline(always)]
+    fn is_there(self) -> bool {
+        self.begin != NEVER
+    }
+
+    /// Where the value is after `moves`, of which those come last that are behind the others.
+    #[inline(always)]
+    fn moved(self, moves: &[Move]) -> Self {
+        let mut span = self;
+        for Move { known, new, is_plain } in moves.iter().copied() {
+            if known <= self.begin {
+                span.begin = self.begin - known + new;
+            }
+            // What comes between the value and the next token is not its end.
+            if known < self.end || (known == self.end && is_plain.is_some()) {
+                span.end = self.end - known + new;
+            }
+            if known == self.end {
+                span.is_plain = is_plain.unwrap_or(span.is_plain);
+            }
+        }
+        span
+    }
+}
+
+impl Move {
+    fn new(known: usize, moved: &Moved) -> Self {
+        match moved {
+            Moved::White(new) => Move { known, new: *new, is_plain: None },
+            Moved::Scalar(to) => Move { known, new: to.end, is_plain: Some(to.is_plain) },
+        }
+    }
 }
 
 /// The numbers of the bits that are set.
@@ -976,6 +1337,30 @@ fn walk<T: Targets>(text: &[u8], start: Start, mut targets: T) -> Result<T::Resu
     Ok(targets.finish(strings.high_until(pos)))
 }
 
+/// How many bytes two slices have in common at their beginnings.
+#[inline(always)]
+fn common_prefix(a: &[u8], b: &[u8]) -> usize {
+    const STEP: usize = 16;
+    let len = a.len().min(b.len());
+    let (a, b) = (&a[..len], &b[..len]);
+    let differing = |x: &[u8; STEP], y: &[u8; STEP]| {
+        let difference = u128::from_le_bytes(*x) ^ u128::from_le_bytes(*y);
+        (difference != 0).then(|| difference.trailing_zeros() as usize / 8)
+    };
+    let (steps, rest) = a.as_chunks::<STEP>();
+    for (at, (x, y)) in steps.iter().zip(b.as_chunks().0).enumerate() {
+        if let Some(found) = differing(x, y) {
+            return at * STEP + found;
+        }
+    }
+    if let (Some(x), Some(y)) = (a.last_chunk(), b.last_chunk()) {
+        // The first part of it was equal.
+        return differing(x, y).map_or(len, |found| len - STEP + found);
+    }
+    let before = len - rest.len();
+    before + rest.iter().zip(&b[before..]).take_while(|(x, y)| x == y).count()
+}
+
 /// Whether a name, valid between its quotes, is `key`.
 #[inline(always)]
 fn is_named(name: &[u8], is_plain: bool, key: &[u8]) -> bool {
@@ -1208,6 +1593,42 @@ mod tests {
     }
 
     #[test]
+    fn scalars_and_white_space_may_differ() {
+        let path: Path = ["c", "a"].map(|key| Segment::Key(key.into())).into_iter().collect();
+        let base = r#"{"n":1,"s":"x\n","c":{"t":[null, 2],"a":"one"},"z":-0.5, "e":"夜"}"#;
+        for (text, fits, is_equal) in [
+            (base, true, true),
+            (&base.replace("one", "a text of more than three words, in fact"), true, true),
+            (&base.replace("one", "\\u00e9"), true, true),
+            (&base.replace("\"one\"", "12"), true, true),
+            (&base.replace("\"one\"", "[]"), true, true),
+            (&base.replace('1', "1234"), true, false),
+            (&base.replace('1', "\"夜\""), true, false),
+            (&base.replace("null", "true"), true, false),
+            (&base.replace("null, 2", " -1 ,3"), true, false),
+            (&base.replace("-0.5", "-0.55e1"), true, false),
+            (&base.replace(':', " : ").replace('}', "\n}"), true, false),
+            (&base.replace(' ', ""), true, false),
+            (&base.replace('夜', "a text of more than three words, in fact"), true, false),
+            // After the value another text is just read.
+            (&base.replace("\"z\"", "\"y\""), true, false),
+            (&base.replace("-0.5", "[]"), true, false),
+            (&base.replace("\"n\"", "\"m\""), false, false),
+            (&base.replace("null", "[]"), false, false),
+            (&base.replace("null, ", ""), false, false),
+        ] {
+            let mut memo = Memo::new(path.clone());
+            assert!(memo.find(base.as_bytes(), true).is_ok());
+            let fitted = memo.fit(text.as_bytes(), false);
+            assert_eq!(fitted.is_some(), fits, "{text}");
+            if let Some((checked, equal)) = fitted {
+                assert_eq!(equal, is_equal, "{text}");
+                assert_eq!(checked.found(text.as_bytes()), find(text.as_bytes(), &path).unwrap());
+            }
+        }
+    }
+
+    #[test]
     fn memo_is_bounded() {
         let mut memo = Memo::new([Segment::Key("a".into())].into_iter().collect());
         let long = |len: usize| "x".repeat(len);
@@ -1215,11 +1636,11 @@ mod tests {
             for round in 0..3 {
                 let (before, after) = (long(before), long(after + round));
                 let text = format!("{{\"b\":\"{before}\",\"a\":\"y\",\"c\":\"{after}\"}}");
-                assert_eq!(memo.find(text.as_bytes()), Ok(Some(Found::Ascii(b"y"))));
-                assert!(memo.remembered.len() <= MAX_REMEMBERED);
-                assert!(memo.remembered.capacity() <= MAX_REMEMBERED);
+                assert_eq!(memo.find(text.as_bytes(), false), Ok(Some(Found::Ascii(b"y"))));
+                assert!(memo.known.bytes.len() <= MAX_REMEMBERED);
+                assert!(memo.known.bytes.capacity() <= MAX_REMEMBERED);
             }
         }
-        assert!(memo.has_prefix);
+        assert!(memo.known.has_prefix);
     }
 }

@@ -183,7 +183,7 @@ fn check<'a>(
     let found = find(text, memo.path());
     let shown = String::from_utf8_lossy(text);
     assert_eq!(found.map_err(|_| ()), expected(text, dotted), "{dotted} in {shown}");
-    assert_eq!(memo.find(text), found, "{dotted} in {shown} with {memo:?}");
+    assert_eq!(memo.find(text, false), found, "{dotted} in {shown} with {memo:?}");
     if let Err(Malformed { offset }) = found {
         assert!(offset <= text.len(), "{offset} in {shown}");
     }
@@ -244,6 +244,41 @@ impl Random {
             }
         }
         out.push_str(self.choose(&WHITE));
+    }
+
+    /// The same text with other scalars and other white space, here and there.
+    fn vary(&mut self, text: &str) -> String {
+        let mut varied = String::new();
+        let mut rest = text;
+        while let Some(first) = rest.chars().next() {
+            let len = match first {
+                '"' => {
+                    let mut is_escaped = false;
+                    let end = rest[1..].find(|byte| {
+                        let ends = byte == '"' && !is_escaped;
+                        is_escaped = byte == '\\' && !is_escaped;
+                        ends
+                    });
+                    end.expect("a closing quote") + 2
+                }
+                '{' | '}' | '[' | ']' | ':' | ',' | ' ' | '\n' | '\t' | '\r' => 1,
+                _ => rest.find([',', ']', '}', ' ', '\n', '\t', '\r']).unwrap_or(rest.len()),
+            };
+            let token;
+            (token, rest) = rest.split_at(len);
+            let is_name = first == '"' && rest.trim_start().starts_with(':');
+            let is_scalar = !"{}[]:, \n\t\r".contains(first) && !is_name;
+            let is_white = token.trim().is_empty();
+            if is_scalar && self.below(4) == 0 {
+                self.json(0, &mut varied);
+            } else if !is_white || self.below(6) > 0 {
+                varied.push_str(token);
+            }
+            if self.below(12) == 0 {
+                varied.push_str(self.choose(&[" ", "\r\n", "   \t"]));
+            }
+        }
+        varied
     }
 }
 
@@ -374,7 +409,7 @@ fn types_of_deep_containers_are_kept() {
             for text in [&text, &text.replace('x', "yy"), &text.replace('x', "[0]")] {
                 let found = find(text.as_bytes(), &path);
                 assert!(matches!(found, Ok(Some(Found::Ascii(_)))), "{levels} levels");
-                assert_eq!(memo.find(text.as_bytes()), found);
+                assert_eq!(memo.find(text.as_bytes(), false), found);
                 for other in [&Path::default(), &[Segment::Index(1)].into_iter().collect()] {
                     assert!(find(text.as_bytes(), other).is_ok());
                 }
@@ -386,12 +421,12 @@ fn types_of_deep_containers_are_kept() {
                 let text = format!("{}{}", &text[..text.len() - closes.len()], closes.concat());
                 let want = Err(Malformed { offset: at });
                 assert_eq!(find(text.as_bytes(), &path), want);
-                assert_eq!(memo.find(text.as_bytes()), want);
+                assert_eq!(memo.find(text.as_bytes(), false), want);
             }
             // One container more than a parser takes, where the wanted value is.
             let deeper = text.replace("\"x\"", &format!("{}{}", "[".repeat(1025 - levels), "]"));
             assert!(find(deeper.as_bytes(), &path).is_err());
-            assert_eq!(memo.find(deeper.as_bytes()), find(deeper.as_bytes(), &path));
+            assert_eq!(memo.find(deeper.as_bytes(), false), find(deeper.as_bytes(), &path));
         }
     }
 }
@@ -412,6 +447,34 @@ fn random_texts_are_read_as_by_the_plain_reader() {
     assert!(found > 9_000, "{found}");
 }
 
+#[test]
+fn texts_that_vary_are_read_as_without_memory() {
+    let mut random = Random(3);
+    let mut found = 0;
+    for round in 0..1500 {
+        let mut text = String::new();
+        random.json(2 + round % 4, &mut text);
+        let mut memos: Vec<_> = PATHS.iter().map(|dotted| Memo::new(path(dotted))).collect();
+        let paths: Vec<_> = (0..4).map(|_| path(PATHS[random.below(PATHS.len())])).collect();
+        let mut many: Many = paths.iter().cloned().collect();
+        for _ in 0..6 {
+            let varied = random.vary(&text);
+            assert!(find(varied.as_bytes(), &Path::default()).is_ok(), "{varied} of {text}");
+            let mut broken = varied.clone().into_bytes();
+            if let Some(byte) = broken.get_mut(random.below(varied.len())) {
+                *byte = b"\"\\{}[]:, 01-.e\n\x00\xc3"[random.below(17)];
+            }
+            for text in [varied.as_bytes(), &broken] {
+                for (dotted, memo) in PATHS.iter().zip(&mut memos) {
+                    found += usize::from(matches!(check(text, dotted, memo), Ok(Some(_))));
+                }
+                check_many(text, &paths, &mut many);
+            }
+        }
+    }
+    assert!(found > 15_000, "{found}");
+}
+
 /// Every way to break `text` by one byte.
 fn mutations(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
     const BYTES: &[u8] = b"\"\\{}[]:, 01-.eEtnua\n\x00\x1f\x7f\x80\xc3\xe3\xff";
@@ -428,7 +491,7 @@ fn mutations(text: &[u8]) -> impl Iterator<Item = Vec<u8>> {
 
 #[test]
 fn memo_answers_as_without_it_whatever_breaks() {
-    const STREAMS: [(&str, &[&str]); 12] = [
+    const STREAMS: [(&str, &[&str]); 16] = [
         (
             "choices.0.delta.content",
             &[
@@ -447,6 +510,17 @@ fn memo_answers_as_without_it_whatever_breaks() {
         ("1.a", &[r#"[0,{"a":[1]},2]"#, r#"[0,{"a":{}},2]"#, r#"[{"a":1},2]"#, r#"[0,1,{"a":1}]"#]),
         ("", &["12", " 12 ", "\"x\"", "{}", "tru", "true"]),
         ("é.a", &[r#"{"é":{"a":"é"},"ü":"ü"}"#, r#"{"é":{"a":"ü"},"ü":"ü"}"#]),
+        (
+            "c.a",
+            &[
+                r#"{"n":17,"b":[null, {"x":"é"}],"c":{"t":"text","a":" one"},"u":{"n":1}, "e":-0.5}"#,
+                r#"{"n":1, "b":["nul",{"x":-1}],"c":{"t":"x\u00e9y","a":"\n"}, "u":{"n":12},"e":1e5 }"#,
+                r#"{"n":{},"b":[null,{"x":"é"}],"c":{"t":"text","a":{}},"u":{"n":1},"e":true}"#,
+            ],
+        ),
+        ("c", &[r#"{"a":"é","c":{"d":1},"e":"é"}"#, r#"{"a":"ü","c":{"d":12},"e":"ü"}"#]),
+        ("c", &[r#"[{"a":1},2]"#, r#"{"a":"夜どおし、夜どおし、夜どおし","c":"短い"}"#]),
+        ("a", &[r#"{"a":"x"}"#, r#"{"a":"x"  }"#, r#"{"a":"x"    }"#, r#" { "a" : "x" } "#]),
         ("a", &["{\"a\":\"x\"}\n", "{\"a\":1e5}\n", "{\"a\":null}", "{\"a\":[[\"x\"]]}\n"]),
     ];
     let mut cases = 0_usize;
@@ -457,6 +531,13 @@ fn memo_answers_as_without_it_whatever_breaks() {
             for mutation in mutations(second.as_bytes()) {
                 for text in [first.as_bytes(), &mutation, second.as_bytes(), &mutation] {
                     _ = check(text, dotted, &mut memo);
+                }
+                // Each that is remembered, with each after it.
+                for texts in [[first.as_bytes(), &mutation], [&mutation, second.as_bytes()]] {
+                    let mut memo = Memo::new(path(dotted));
+                    for text in texts {
+                        _ = check(text, dotted, &mut memo);
+                    }
                 }
                 cases += 1;
             }
@@ -533,7 +614,7 @@ fn many_gives_what_each_path_gives_alone() {
 
 #[test]
 fn many_answers_as_without_memory_whatever_breaks() {
-    const STREAMS: [(&[&str], &[&str]); 6] = [
+    const STREAMS: [(&[&str], &[&str]); 8] = [
         (
             &["choices.0.delta.content", "choices.0.end", "n.0", "choices", "", "id"],
             &[
@@ -558,6 +639,14 @@ fn many_answers_as_without_memory_whatever_breaks() {
         (&["", "a"], &[r#""x""#, r#""yy" "#, r#"{"a":"x"}"#, "tru"]),
         (&["é.a", "ü"], &[r#"{"é":{"a":"é"},"ü":"ü"}"#, r#"{"é":{"a":"u"},"ü":"ü"}"#]),
         (&[], &[r#"{"a":"x"}"#, "[1]"]),
+        (
+            &["b", "c.a", "c", "e", "b.1.x", "u.n"],
+            &[
+                r#"{"n":17,"b":[null, {"x":"é"}],"c":{"t":"text","a":" one"},"u":{"n":1}, "e":-0.5}"#,
+                r#"{"n":1, "b":["nul",{"x":-1}],"c":{"t":"x\u00e9y","a":"\n"}, "u":{"n":12},"e":1e5 }"#,
+            ],
+        ),
+        (&["a", "b"], &[r#"{"a":1,"b":[2]}"#, r#"{"a":17 , "b":[] }"#, r#"{"a":null,"b":"x"}"#]),
     ];
     let mut cases = 0_usize;
     for (dotted, texts) in STREAMS {
@@ -569,6 +658,13 @@ fn many_answers_as_without_memory_whatever_breaks() {
             for mutation in mutations(second.as_bytes()) {
                 for text in [first.as_bytes(), &mutation, second.as_bytes(), &mutation] {
                     check_many(text, &paths, &mut many);
+                }
+                // Each that is remembered, with each after it.
+                for texts in [[first.as_bytes(), &mutation], [&mutation, second.as_bytes()]] {
+                    let mut many: Many = paths.iter().cloned().collect();
+                    for text in texts {
+                        check_many(text, &paths, &mut many);
+                    }
                 }
                 cases += 1;
             }
