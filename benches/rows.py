@@ -464,12 +464,17 @@ def feed_rows(events: int) -> Iterator[Row]:
 
 
 def get_rows(events: int) -> Iterator[Row]:
-    """One value out of each payload: where all of it is new, and where most of it repeats."""
+    """One value out of each payload.
+
+    "shuffled": no payload is built as the one before; "new": other values differ as well; "live":
+    they do not; "as recorded": some do, as with the services.
+    """
     openai_path = ("choices", 0, "delta", "content")
     anthropic_path = "delta.text"
     japanese_path = ("candidates", 0, "content", "parts", 0, "text")
     unset = (math.inf, math.nan)
     for work, path, kind, budgets, goals in (
+        (openai(events, "shuffled"), openai_path, "shuffled", unset, unset),
         (openai(events), openai_path, "new", (0.30, 0.42), unset),
         (openai(events, "repeats"), openai_path, "live", (0.14, 0.25), (0.09, math.nan)),
         (openai(events, "recorded"), openai_path, "as recorded", unset, unset),
@@ -500,7 +505,7 @@ def get_many_rows(events: int) -> Iterator[Row]:
     paths = (("choices", 0, "delta", "content"), ("choices", 0, "finish_reason"))
     for work, kind, budget in (
         (openai(events), "new", 0.95),
-        (openai(events, "repeats"), "live", 0.6),
+        (openai(events, "repeats"), "live", 0.95),
         (openai(events, "recorded"), "as recorded", math.inf),
     ):
         chunks = work.chunks(16384)

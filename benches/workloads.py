@@ -17,7 +17,7 @@ from typing import Any, Literal
 from pydantic import BaseModel
 
 Cut = int | Literal["whole", "event"]
-Around = Literal["new", "repeats", "recorded"]
+Around = Literal["new", "repeats", "recorded", "shuffled"]
 """What stands around the token of an event: something new before it each time; the same each time;
 or what the recorded streams of that API have, which repeat to the token and differ after it."""
 
@@ -71,31 +71,30 @@ def _letters(draw: random.Random) -> str:
 def openai(events: int = 2000, around: Around = "new") -> Workload:
     """Chat completion chunks, about 290 bytes an event, ASCII."""
     draw = random.Random(7)
-    varies = around == "new"
-    payloads = (
-        _compact(
-            {
-                "id": "chatcmpl-9xYz01234567",
-                "object": "chat.completion.chunk",
-                "created": 1_760_000_000 + number // 50 * varies,
-                "model": "gpt-4o-2024-08-06",
-                "service_tier": "default",
-                "system_fingerprint": f"fp_{draw.getrandbits(40) if varies else 7:010x}",
-                "choices": [
-                    {
-                        "index": 0,
-                        "delta": {"content": " " + draw.choice(WORDS)},
-                        "logprobs": None,
-                        "finish_reason": None,
-                    }
-                ],
-                # Random letters, so that sizes do not tell the words.
-                **({"obfuscation": _letters(draw)} if around == "recorded" else {}),
-            }
-        )
-        for number in range(events)
-    )
-    return Workload("openai", tuple(payloads))
+    varies = around in ("new", "shuffled")
+
+    def completion(number: int) -> dict[str, object]:
+        whole: dict[str, object] = {
+            "id": "chatcmpl-9xYz01234567",
+            "object": "chat.completion.chunk",
+            "created": 1_760_000_000 + number // 50 * varies,
+            "model": "gpt-4o-2024-08-06",
+            "service_tier": "default",
+            "system_fingerprint": f"fp_{draw.getrandbits(40) if varies else 7:010x}",
+            "choices": [
+                {
+                    "index": 0,
+                    "delta": {"content": " " + draw.choice(WORDS)},
+                    "logprobs": None,
+                    "finish_reason": None,
+                }
+            ],
+            # Random letters, so that sizes do not tell the words.
+            **({"obfuscation": _letters(draw)} if around == "recorded" else {}),
+        }
+        return dict(draw.sample(list(whole.items()), len(whole))) if around == "shuffled" else whole
+
+    return Workload("openai", tuple(_compact(completion(number)) for number in range(events)))
 
 
 def japanese(events: int = 2000, around: Around = "recorded") -> Workload:
