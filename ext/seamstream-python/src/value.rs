@@ -12,8 +12,11 @@ use std::sync::OnceLock;
 /// not by way of what any callable may be.
 struct Loads {
     object: Py<PyAny>,
-    direct: Option<(ffi::PyCFunction, Py<PyAny>)>,
+    direct: Option<Direct>,
 }
+
+/// The C function of a built-in that takes one positional argument, and its own object if any.
+type Direct = (ffi::PyCFunction, Option<Py<PyAny>>);
 
 /// From the first parse on.
 static ORJSON_LOADS: OnceLock<Loads> = OnceLock::new();
@@ -38,15 +41,16 @@ impl Loads {
         // SAFETY: live objects; the function takes its own object and one argument.
         unsafe {
             Strong::owned(match &self.direct {
-                Some((function, module)) => function(module.as_ptr(), raw),
+                Some((function, own)) => {
+                    function(own.as_ref().map_or(ptr::null_mut(), Py::as_ptr), raw)
+                }
                 None => ffi::PyObject_CallOneArg(self.object.as_ptr(), raw),
             })
         }
     }
 }
 
-/// The C function of a built-in that takes just one positional argument, and its own object.
-fn direct(callable: &Bound<'_, PyAny>) -> Option<(ffi::PyCFunction, Py<PyAny>)> {
+fn direct(callable: &Bound<'_, PyAny>) -> Option<Direct> {
     let object = callable.as_ptr();
     // SAFETY: a live object, of a type that has flags, a function and an object of its own.
     unsafe {
@@ -56,7 +60,7 @@ fn direct(callable: &Bound<'_, PyAny>) -> Option<(ffi::PyCFunction, Py<PyAny>)> 
             return None;
         }
         let own = Bound::from_borrowed_ptr_or_opt(callable.py(), ffi::PyCFunction_GetSelf(object));
-        Some((ffi::PyCFunction_GetFunction(object)?, own?.unbind()))
+        Some((ffi::PyCFunction_GetFunction(object)?, own.map(Bound::unbind)))
     }
 }
 
