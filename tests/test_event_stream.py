@@ -1050,7 +1050,10 @@ class WithHeaders(SyncSource):
 
 
 PASS = {
-    "sse": ["text/event-stream", "TEXT/Event-Stream ; charset=latin-1", "a/b, text/event-stream"],
+    "sse": [
+        *("text/event-stream", "TEXT/Event-Stream ; charset=latin-1", "a/b, text/event-stream"),
+        *('text/event-stream; a="b, c', 'text/event-stream; a="\\'),
+    ],
     "ndjson": ["application/x-ndjson", "application/jsonl", "application/jsonlines"],
     "concatenated": ["application/x-ndjson", "application/stream+json", "application/octet-stream"],
     "array": ["application/json; charset=UTF-8", "application/vnd.api+json", "text/plain"],

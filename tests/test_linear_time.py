@@ -14,7 +14,7 @@ from typing import Any
 import pytest
 
 from conftest import Implementation
-from seamstream import Limits
+from seamstream import Limits, sources
 
 LIMITS = Limits(max_event_bytes=1 << 30)
 GROWTH = 4
@@ -41,6 +41,11 @@ def assert_linear(work: Callable[[int], Any], size: int) -> None:
         if large <= ALLOWED * GROWTH * small:
             return
     pytest.fail(f"{GROWTH} times the input took {large / small:.1f} times as long")
+
+
+@pytest.mark.parametrize("repeated", ['\\"', '"\\', "a/b,"])
+def test_content_type_is_read_in_linear_time(repeated: str) -> None:
+    assert_linear(lambda size: sources.essence_of('a/b; c="' + repeated * size), 2_000)
 
 
 def feed_all(decoder: Any, first: bytes, chunk: bytes, count: int, last: bytes) -> list[Any]:

@@ -565,7 +565,8 @@ def is_timeout(error: BaseException | None) -> bool:
 # --- Content types --------------------------------------------------------------------------
 
 MEDIA_RANGE = re.compile(r"[\w!#$&^.+-]+/[\w!#$&^.+*-]+|\*/\*", re.ASCII)
-QUOTED = re.compile(r'"(?:[^"\\]|\\.)*"')
+# One that is not closed goes to the end: so each byte is looked at once.
+QUOTED = re.compile(r'"(?:[^"\\]|\\.?)*(?:"|\Z)')
 GENERIC = ("text/plain", "application/octet-stream", "binary/octet-stream")
 """What servers of files say when they do not know."""
 

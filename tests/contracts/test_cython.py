@@ -5,6 +5,7 @@ from __future__ import annotations
 import importlib
 import json
 import sys
+from importlib.machinery import EXTENSION_SUFFIXES
 from pathlib import Path
 from typing import Any
 
@@ -41,7 +42,8 @@ def cuts(stream: bytes) -> list[list[bytes]]:
 
 @pytest.fixture(scope="session")
 def cython() -> Implementation:
-    modules = list(BUILT.glob("seamstream_cyref/*.*"))
+    suffix = EXTENSION_SUFFIXES[0]  # of this Python: each has its own
+    modules = list(BUILT.glob(f"seamstream_cyref/*{suffix}"))
     if len(modules) != 5:
         pytest.fail(f"there is no Cython build in {BUILT}: `make cyref` makes it", pytrace=False)
     oldest = min(path.stat().st_mtime for path in modules)
