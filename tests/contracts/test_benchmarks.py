@@ -556,3 +556,41 @@ def test_identities_stay() -> None:
         "bench_memory.py::test_peak[niquests-big-16384-text-8000000]",
     ):
         assert f"benches/{identity}" in listed
+
+
+# --- what the pages quote
+
+
+def rows_of(markdown: str) -> list[list[str]]:
+    lines = [line for line in markdown.splitlines() if line.startswith("|")]
+    return [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
+
+
+def table_of_newest_run() -> str:
+    kept = json.loads(max((PROJECT / "benches" / "record").glob("*.json")).read_text("utf-8"))
+    records = [dict(zip(kept["fields"], row, strict=True)) for row in kept["records"]]
+    for found in records:
+        found["bytes"] = (found["size_bytes"] or 0) + len(b"data: \n\n")
+    return export.table({**kept, "records": records})
+
+
+def test_page_of_the_benchmarks_has_the_table_of_the_newest_run() -> None:
+    table = table_of_newest_run()
+    assert len(table.splitlines()) > 20
+    page = rows_of((PROJECT / "benches" / "README.md").read_text("utf-8"))
+    head, _, *rows = rows_of(table)
+    at = page.index(head)
+    assert page[at + 2 : at + 2 + len(rows)] == rows
+
+
+def test_readme_quotes_the_figures_of_the_newest_run() -> None:
+    head, _, *rows = rows_of(table_of_newest_run())
+    readme = (PROJECT / "README.md").read_text("utf-8")
+    quoted = rows_of(readme[readme.index("\n| engine |") : readme.index("\n## Backends")])
+    assert quoted[0][1:4] == ["16 KB chunks", "one event a chunk", "and JSON, 16 KB"]
+    columns = [head.index(title) for title in quoted[0][1:4]]
+    known = [[row[column] for column in columns] for row in rows]
+    for row in quoted[2:]:
+        cells = [cell or "–" for cell in row[1:4]]
+        ours = [f"{cell} (1.0 ×)" for cell in cells]
+        assert cells in known or ours in known, row
