@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import replace
+from typing import Any
 
 import pytest
 
@@ -62,6 +64,36 @@ def test_gate_is_wider_for_another_toolchain(
     changed = with_row(counts, factor)
     changed.rows[CONTROL] = (changed.rows[CONTROLLED][0] * 1.05, 1.0)
     assert bool(faults(changed, recorded(counts), tools)) == fails
+
+
+@pytest.mark.parametrize(
+    ("job", "floor", "fails"),
+    [
+        (1.5, 1.5, False),  # a compiler or an interpreter that needs more for everything
+        (0.5, 0.5, False),
+        (1.24, 1.0, False),
+        (1.26, 1.0, True),
+        (1.0, 0.75, True),  # what everything gained from, but for this
+        (0.6, 0.4, True),
+        (0.5, 1.0, False),
+    ],
+)
+def test_other_toolchain_is_judged_by_the_ratio_to_the_floor(
+    job: float, floor: float, fails: bool
+) -> None:
+    counts = Counts({"row": (700.0 * job, 900.0 * floor)}, frozenset(), {})
+    record: dict[str, Any] = {"toolchain": TOOLS, "rows": {"row": [700.0, 900.0]}}
+    found = faults(counts, record, OTHERS)
+    ratio = f"{7 / 9 * job / floor:.2f} of its floor, recorded 0.78"
+    assert found == ([f"row: {ratio}"] if fails else [])
+
+
+def test_toolchain_is_what_the_record_names() -> None:
+    tools = instructions.toolchain()
+    record = json.loads(instructions.RECORD.read_text("utf-8"))
+    assert tools.keys() == record["toolchain"].keys()
+    assert all(tools.values())
+    assert tools["rustc"] != "unknown"
 
 
 def test_gate_is_wider_for_the_work_of_others(counts: Counts) -> None:
