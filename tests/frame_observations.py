@@ -9,6 +9,13 @@ from observations import error_of
 from seamstream import JSONStats, SeamstreamError
 
 FRAMINGS = ("concatenated", "ndjson", "array", "json-seq")
+# Two objects in each framing, with the begin of a third.
+TWO = {
+    "concatenated": b'{"a":1}{"a":2} {"a":',
+    "ndjson": b'{"a":1}\r\n\n{"a":2}\n{"a":',
+    "array": b'[{"a":1},\n{"a":2} , {"a":',
+    "json-seq": b'\x1e{"a":1}\n\x1e{"a":2}\n\x1e{"a":',
+}
 KINDS = ("syntax", "garbage", "separator", "truncated", "oversize")
 
 

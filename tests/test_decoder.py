@@ -2,11 +2,7 @@
 
 from __future__ import annotations
 
-import array
-import copy
-import mmap
 import pickle
-import sys
 from typing import Any
 
 import pytest
@@ -14,7 +10,6 @@ import pytest
 from conftest import Implementation
 from fragmentations import byte_by_byte, fragmentations
 from observations import attempt, decode, observe, state_of, stats_of
-from reentrant_buffer import ReentrantBuffer
 from seamstream import LimitExceededError, Limits, Stats, StreamStateError
 from threads import run_threads
 from whole_stream import PROFILES
@@ -47,33 +42,6 @@ def test_feed_ends_an_event_at_every_mix_of_terminators(implementation: Implemen
             for chunks in fragmentations(stream):
                 events = decode(implementation, *chunks)
                 assert [event.data for event in events] == ["1\n2", "3"], (first, second, chunks)
-
-
-def test_feed_takes_any_contiguous_buffer_as_its_bytes(implementation: Implementation) -> None:
-    stream = b"data: 12345\n\n data: 1\n\n\n"
-    assert len(stream) % 4 == 0
-    anonymous = mmap.mmap(-1, len(stream))
-    anonymous.write(stream)
-
-    class Bytes(bytes):
-        __slots__ = ()
-
-    for buffer in (
-        stream,
-        Bytes(stream),
-        bytearray(stream),
-        memoryview(stream),
-        memoryview(b"xx" + stream + b"xx")[2:-2],
-        memoryview(stream).cast("I"),
-        memoryview(stream).cast("B", (4, len(stream) // 4)),
-        array.array("i", stream),
-        anonymous,
-    ):
-        decoder = implementation.SSEDecoder()
-        (event,) = decoder.feed(buffer)
-        assert event.data == "12345"
-        assert decoder.stats.bytes == len(stream)
-    anonymous.close()
 
 
 def test_close_reports_unfinished_event_as_torn(implementation: Implementation) -> None:
@@ -399,124 +367,7 @@ def test_constructor_refuses_wrong_arguments(implementation: Implementation) -> 
         assert all(choice in str(caught.value) for choice in valid)
 
 
-def test_feed_refuses_what_is_no_buffer_and_stays_unharmed(
-    implementation: Implementation,
-) -> None:
-    decoder = implementation.SSEDecoder(keep_wire=True)
-    decoder.feed(b"id: 1\n\n: c\ndata: 12")
-    before = state_of(decoder)
-    for wrong in ("data: x\n\n", "", None, 3, [b"x"], (b"x",), object(), {b"x"}):
-        with pytest.raises(TypeError):
-            decoder.feed(wrong)
-        assert state_of(decoder) == before
-    for view in (memoryview(b"data: x\n\n")[::2], memoryview(b"data: x\n\n")[::-1]):
-        with pytest.raises(BufferError):
-            decoder.feed(view)
-        assert state_of(decoder) == before
-    for arguments, keywords in (((), {}), ((b"", b""), {}), ((), {"chunk": b""})):
-        with pytest.raises(TypeError):
-            decoder.feed(*arguments, **keywords)
-    (event,) = decoder.feed(b"34\n\n")
-    assert (event.data, event.offset, event.wire) == ("1234", 11, b": c\ndata: 1234\n\n")
-
-
-def test_feed_of_str_is_refused_with_a_hint(implementation: Implementation) -> None:
-    with pytest.raises(TypeError, match="encode"):
-        implementation.SSEDecoder().feed("data: x\n\n")
-
-
-def test_feed_after_the_end_says_so_even_to_a_wrong_argument(
-    implementation: Implementation,
-) -> None:
-    decoder = implementation.SSEDecoder()
-    decoder.close()
-    with pytest.raises(StreamStateError):
-        decoder.feed("text")
-
-
-def test_feed_keeps_no_buffer(implementation: Implementation) -> None:
-    decoder = implementation.SSEDecoder(keep_wire=True)
-    buffer = bytearray(b"data: a\n\n: c\ndata: b")
-    (event,) = decoder.feed(buffer)
-    buffer[:] = b"X" * len(buffer)
-    buffer.extend(b"resized: no buffer is exported")
-    (later,) = decoder.feed(b"\n\n")
-    assert (event.data, event.raw, event.wire) == ("a", b"a", b"data: a\n\n")
-    assert (later.data, later.raw, later.wire) == ("b", b"b", b": c\ndata: b\n\n")
-    view = memoryview(b"data: x")
-    decoder.feed(view)
-    view.release()
-    mapped = mmap.mmap(-1, 16)
-    decoder.feed(mapped)
-    mapped.close()
-
-
-def test_feed_holds_no_reference_to_the_chunk(implementation: Implementation) -> None:
-    chunk = b"data: a\n\n: c\ndata: b" + b"x" * 100
-    before = sys.getrefcount(chunk)
-    decoder = implementation.SSEDecoder()
-    events = decoder.feed(chunk)
-    assert sys.getrefcount(chunk) == before
-    assert [event.data for event in events] == ["a"]
-
-
-def test_decoder_is_final_and_cannot_be_pickled_or_copied(implementation: Implementation) -> None:
-    decoder = implementation.SSEDecoder()
-    with pytest.raises(TypeError):
-        type("Derived", (implementation.SSEDecoder,), {})
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError):
-            pickle.dumps(decoder, protocol)
-    with pytest.raises(TypeError):
-        copy.copy(decoder)
-    with pytest.raises(TypeError):
-        copy.deepcopy(decoder)
-
-
-def test_decoder_attributes_cannot_be_set(implementation: Implementation) -> None:
-    decoder = implementation.SSEDecoder()
-    for name in (
-        *("last_event_id", "reconnection_time_ms", "pending_bytes", "at_boundary", "stats"),
-        "new",
-    ):
-        with pytest.raises(AttributeError):
-            setattr(decoder, name, None)
-
-
 # --- re-entry and threads
-
-
-if sys.version_info >= (3, 12):
-
-    def test_reentry_from_a_buffer_is_refused_and_the_outer_call_goes_on(
-        implementation: Implementation,
-    ) -> None:
-        decoder = implementation.SSEDecoder()
-        decoder.feed(b"data: a")
-        buffer = ReentrantBuffer(
-            b"b\n\n",
-            lambda: decoder.feed(b"data: inner\n\n"),
-            decoder.close,
-            decoder.reset,
-            lambda: next(decoder.iter([b"data: inner\n\n"])),
-        )
-        (event,) = decoder.feed(buffer)
-        assert event.data == "ab"
-        assert buffer.refused == 4
-        assert decoder.stats == Stats(bytes=10, events=1)
-
-    def test_buffer_that_raises_leaves_the_decoder_usable(implementation: Implementation) -> None:
-        class Refusing:
-            def __buffer__(self, flags: int) -> memoryview:
-                raise ZeroDivisionError
-
-        decoder = implementation.SSEDecoder()
-        decoder.feed(b"data: a")
-        before = state_of(decoder)
-        with pytest.raises(ZeroDivisionError):
-            decoder.feed(Refusing())
-        assert state_of(decoder) == before
-        assert len(decoder.feed(b"\n\n")) == 1
 
 
 @pytest.mark.parametrize("padding", [0, 200_000])

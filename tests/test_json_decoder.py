@@ -2,10 +2,7 @@
 
 from __future__ import annotations
 
-import array
-import copy
 import json
-import mmap
 import pickle
 import sys
 from typing import Any
@@ -14,9 +11,17 @@ import pytest
 
 from conftest import Implementation
 from fragmentations import byte_by_byte, fragmentations
-from frame_observations import FRAMINGS, SeenFrame, brief, frame_all, observe, state_of, stats_of
+from frame_observations import (
+    FRAMINGS,
+    TWO,
+    SeenFrame,
+    brief,
+    frame_all,
+    observe,
+    state_of,
+    stats_of,
+)
 from observations import attempt
-from reentrant_buffer import ReentrantBuffer
 from seamstream import (
     JSONErrorCounts,
     JSONStats,
@@ -27,13 +32,6 @@ from seamstream import (
 from threads import run_threads
 
 BOM = b"\xef\xbb\xbf"
-# Two objects in each framing, with the begin of a third.
-TWO = {
-    "concatenated": b'{"a":1}{"a":2} {"a":',
-    "ndjson": b'{"a":1}\r\n\n{"a":2}\n{"a":',
-    "array": b'[{"a":1},\n{"a":2} , {"a":',
-    "json-seq": b'\x1e{"a":1}\n\x1e{"a":2}\n\x1e{"a":',
-}
 
 
 # --- results
@@ -65,32 +63,6 @@ def test_feed_returns_a_tuple_that_is_often_empty(implementation: Implementation
     assert {type(result) for result in results} == {tuple}
     assert list(map(brief, results)) == [[], [], [b"[1]", b"[2]"], [b"[]"]]
     assert type(decoder.close()) is tuple
-
-
-def test_feed_takes_any_contiguous_buffer_as_its_bytes(implementation: Implementation) -> None:
-    stream = b'{"a": 1}[2]\n'
-    assert len(stream) % 4 == 0
-    anonymous = mmap.mmap(-1, len(stream))
-    anonymous.write(stream)
-
-    class Bytes(bytes):
-        __slots__ = ()
-
-    for buffer in (
-        stream,
-        Bytes(stream),
-        bytearray(stream),
-        memoryview(stream),
-        memoryview(b"xx" + stream + b"xx")[2:-2],
-        memoryview(stream).cast("I"),
-        memoryview(stream).cast("B", (4, len(stream) // 4)),
-        array.array("i", stream),
-        anonymous,
-    ):
-        decoder = implementation.JSONStreamDecoder()
-        assert brief(decoder.feed(buffer)) == [b'{"a": 1}', b"[2]"]
-        assert decoder.stats.bytes == len(stream)
-    anonymous.close()
 
 
 def test_close_gives_all_that_the_end_settles_in_order(implementation: Implementation) -> None:
@@ -333,66 +305,6 @@ def test_constructor_refuses_wrong_arguments(implementation: Implementation) -> 
         assert all(choice in str(caught.value) for choice in valid)
 
 
-def test_feed_refuses_what_is_no_buffer_and_stays_unharmed(
-    implementation: Implementation,
-) -> None:
-    for framing in FRAMINGS:
-        decoder = implementation.JSONStreamDecoder(framing=framing)
-        decoder.feed(TWO[framing])
-        before = state_of(decoder)
-        for wrong in ("[1]", "", None, 3, [b"x"], (b"x",), object(), {b"x"}):
-            with pytest.raises(TypeError):
-                decoder.feed(wrong)
-            assert state_of(decoder) == before
-        for view in (memoryview(b"[1][2]")[::2], memoryview(b"[1][2]")[::-1]):
-            with pytest.raises(BufferError):
-                decoder.feed(view)
-            assert state_of(decoder) == before
-        for arguments, keywords in (((), {}), ((b"", b""), {}), ((), {"chunk": b""})):
-            with pytest.raises(TypeError):
-                decoder.feed(*arguments, **keywords)
-        (frame,) = decoder.feed(b"3}\n")
-        assert frame.value == {"a": 3}
-
-
-def test_feed_of_str_is_refused_with_a_hint(implementation: Implementation) -> None:
-    with pytest.raises(TypeError, match="encode"):
-        implementation.JSONStreamDecoder().feed("[1]")
-
-
-def test_feed_after_the_end_says_so_even_to_a_wrong_argument(
-    implementation: Implementation,
-) -> None:
-    decoder = implementation.JSONStreamDecoder()
-    decoder.close()
-    with pytest.raises(StreamStateError):
-        decoder.feed("text")
-
-
-def test_feed_keeps_no_buffer(implementation: Implementation) -> None:
-    for framing in FRAMINGS:
-        decoder = implementation.JSONStreamDecoder(framing=framing)
-        buffer = bytearray(TWO[framing])
-        first, second = decoder.feed(buffer)
-        buffer[:] = b"X" * len(buffer)
-        buffer.extend(b"resized: no buffer is exported")
-        (third,) = decoder.feed(b"3}\n")
-        assert [first.raw, second.raw, third.raw] == [b'{"a":%d}' % i for i in (1, 2, 3)]
-        view = memoryview(b'{"a":')
-        decoder.feed(view)
-        view.release()
-
-
-def test_feed_holds_no_reference_to_the_chunk(implementation: Implementation) -> None:
-    for framing in FRAMINGS:
-        chunk = TWO[framing] + b'"' + b"x" * 100
-        before = sys.getrefcount(chunk)
-        decoder = implementation.JSONStreamDecoder(framing=framing)
-        frames = decoder.feed(chunk)
-        assert sys.getrefcount(chunk) == before
-        assert len(frames) == 2
-
-
 def test_one_whole_text_in_a_chunk_is_no_reference_to_it(implementation: Implementation) -> None:
     """`bytes(b)` of exact `bytes` is the same object."""
     chunk = b'{"a": "' + b"x" * 100 + b'"}'
@@ -403,46 +315,7 @@ def test_one_whole_text_in_a_chunk_is_no_reference_to_it(implementation: Impleme
     assert sys.getrefcount(chunk) == before
 
 
-def test_decoder_is_final_and_cannot_be_pickled_or_copied(implementation: Implementation) -> None:
-    decoder = implementation.JSONStreamDecoder()
-    with pytest.raises(TypeError):
-        type("Derived", (implementation.JSONStreamDecoder,), {})
-    for protocol in range(pickle.HIGHEST_PROTOCOL + 1):
-        with pytest.raises(TypeError):
-            pickle.dumps(decoder, protocol)
-    with pytest.raises(TypeError):
-        copy.copy(decoder)
-    with pytest.raises(TypeError):
-        copy.deepcopy(decoder)
-
-
-def test_decoder_attributes_cannot_be_set(implementation: Implementation) -> None:
-    decoder = implementation.JSONStreamDecoder()
-    for name in ("pending_bytes", "at_boundary", "array_closed", "stats", "framing", "new"):
-        with pytest.raises(AttributeError):
-            setattr(decoder, name, None)
-
-
 # --- re-entry and threads
-
-
-if sys.version_info >= (3, 12):
-
-    def test_reentry_from_a_buffer_is_refused_and_the_outer_call_goes_on(
-        implementation: Implementation,
-    ) -> None:
-        decoder = implementation.JSONStreamDecoder()
-        decoder.feed(b"[1")
-        buffer = ReentrantBuffer(
-            b"2]",
-            lambda: decoder.feed(b"[0]"),
-            decoder.close,
-            decoder.reset,
-            lambda: next(decoder.iter([b"[0]"])),
-        )
-        assert brief(decoder.feed(buffer)) == [b"[12]"]
-        assert buffer.refused == 4
-        assert stats_of(decoder) == {"bytes": 4, "frames": 1}
 
 
 @pytest.mark.parametrize("padding", [0, 200_000])
