@@ -595,6 +595,7 @@ async def play(exchange: Exchange, get: Any, server: StreamServer, scene: str) -
         async for _ in exchange.items(stream):
             break
         del stream, response  # which closes it, at once or in a turn of the event loop
+        await asyncio.sleep(0)
         return
     found: list[str] = []
 
