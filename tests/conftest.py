@@ -80,6 +80,13 @@ def compiled() -> Implementation:
     return load_implementation("rust")
 
 
+@pytest.fixture
+def decoders(implementation: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Have every `EventStream` use the decoders of the implementation under test."""
+    for name in ("SSEDecoder", "JSONStreamDecoder"):
+        monkeypatch.setattr(f"seamstream.stream.{name}", getattr(implementation, name))
+
+
 @pytest.fixture(scope="session")
 def run_python() -> Callable[..., str]:
     """Run a script of tests/isolated, or code, in an interpreter of its own; gives its output."""

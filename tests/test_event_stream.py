@@ -39,16 +39,11 @@ from seamstream import (
     TornError,
 )
 
+pytestmark = pytest.mark.usefixtures("decoders")
+
 DONE = b"data: [DONE]\n\n"
 TWO = b"data: a\n\ndata: b\n\n"
 MIXED = b'data: {"a": 1}\n\ndata: text\n\ndata: {broken\n\ndata: [2]\n\n: c\n\ndata: to'
-
-
-@pytest.fixture(autouse=True)
-def decoders(implementation: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Have every stream use the decoders of the implementation under test."""
-    for name in ("SSEDecoder", "JSONStreamDecoder"):
-        monkeypatch.setattr(f"seamstream.stream.{name}", getattr(implementation, name))
 
 
 class Source:

@@ -312,6 +312,10 @@ class _Intake:
     def __aiter__(self) -> AsyncIterator[Buffer]:
         return _async_chunks_of(self, for_iterator=True, may_cut=True)
 
+    def _delegating(self) -> AsyncIterator[Any]:
+        """Do as `__aiter__`, for an iterator that takes chunks past the generator when told to."""
+        return _async_chunks_of(self, for_iterator=True, may_cut=True, delegates=True)
+
     def _on_stop(self, failure: BaseException | None) -> None:
         """Note why no further chunk is to be taken: the sentinel, or a failure of the decoder."""
         if self.is_over:  # closed: what failed is `NO_CHUNK`
@@ -411,13 +415,13 @@ class _Intake:
             self.chunks = chunks = self.adapter.chunks()
         return cast("Iterator[Buffer]", chunks)
 
-    async def abegin(self) -> AsyncIterator[Buffer]:
+    async def abegin(self) -> AsyncIterator[Any]:
         await self.acheck()
         chunks = self.chunks
         if chunks is None:
             self.limit_reads()
             self.chunks = chunks = self.adapter.async_chunks()
-        return cast("AsyncIterator[Buffer]", chunks)
+        return cast("AsyncIterator[Any]", chunks)
 
     def limit_reads(self) -> None:
         if self.idle_timeout is not None:
@@ -655,9 +659,13 @@ def _chunks_of(intake: _Intake, *, for_iterator: bool = False) -> Generator[byte
 
 
 async def _async_chunks_of(
-    intake: _Intake, *, for_iterator: bool = False, may_cut: bool
-) -> AsyncGenerator[bytes, None]:
-    """Do so asynchronously; give large chunks in pieces if they may be cut, for others' turns."""
+    intake: _Intake, *, for_iterator: bool = False, may_cut: bool, delegates: bool = False
+) -> AsyncGenerator[Any, Any]:
+    """Do so asynchronously; give large chunks in pieces if they may be cut, for others' turns.
+
+    What delegates has the iterator take the chunks of the source itself, with the same outcome,
+    and is left to do what that leaves: the first ones, large ones, turns, errors, the end.
+    """
     clock = perf_counter_ns
     loop = running_loop()
     turns = Turns(loop)
@@ -670,7 +678,18 @@ async def _async_chunks_of(
             if loop is None:
                 raise RuntimeError("idle_timeout needs a running event loop of asyncio")
             chunks = watched = _watched(intake, chunks, Alarm(loop, intake.idle_timeout))
-        async for chunk in chunks:
+        while True:
+            try:
+                if delegates and not intake.needs_a_look:
+                    chunk = yield chunks, clock, due_ns, piece_bytes
+                    if intake.is_over and chunk is None:
+                        break
+                else:
+                    chunk = await anext(chunks)
+            except StopAsyncIteration:
+                intake.has_ended = True
+                intake.ended_ns = clock()
+                return
             now = clock()
             if type(chunk) is not bytes:
                 chunk = _as_bytes(chunk)
@@ -700,10 +719,6 @@ async def _async_chunks_of(
             if now >= due_ns:
                 await turns.give()
                 due_ns = turns.due_ns
-        else:
-            intake.has_ended = True
-            intake.ended_ns = clock()
-            return
         intake.raise_failure()
         if intake.done_seen:
             if intake.adapter.is_reusable and loop is not None:

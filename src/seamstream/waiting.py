@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 __all__ = ["Alarm", "Turns", "running_loop"]
 
 TURN_NS = 5_000_000  # as long as CPython leaves one thread its turn
+NEVER_NS = (1 << 63) - 1  # as a time: more than sys.maxsize where that has 31 bits
 
 
 def running_loop() -> AbstractEventLoop | None:
@@ -50,7 +51,7 @@ class Turns:
     def __init__(self, loop: AbstractEventLoop | None) -> None:
         self._loop = loop
         self._has_turned = True
-        self.due_ns: int = 0 if loop is not None else sys.maxsize
+        self.due_ns: int = 0 if loop is not None else NEVER_NS
 
     async def give(self) -> None:
         """Give a turn if there was none since the last call; to be called from `due_ns` on."""

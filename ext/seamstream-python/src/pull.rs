@@ -6,6 +6,15 @@
 //! A source that has to be closed can be told when the iteration ends before it does: `chunks` may
 //! have a method `_on_stop`, which is called with None at `done`, or with the exception that the
 //! decoder raised. The source is then asked once more. It ends, or raises: that comes out.
+//!
+//! A source that is a generator of Python need not run for each chunk. Where the class of `chunks`
+//! has a method `_delegating`, `aiter` iterates over what that gives. In place of a chunk it may
+//! yield a tuple of its own source, which is an asynchronous iterator, a clock, a time of that
+//! clock, and a number of bytes. Then chunks are taken from that source, past the generator, and
+//! the time of each that is not empty is set as `chunks.last_byte_ns`. The generator goes on when
+//! the source gives what is not `bytes`, or is larger, or comes from that time on: this is what
+//! its `yield` gives; when the source ends or raises: this is what its `yield` raises; when
+//! `chunks.is_over` says so, or the iteration ends: then its `yield` gives None.
 
 use crate::errors;
 use crate::frame;
@@ -34,6 +43,8 @@ struct Types {
     iterator: Strong,
     async_iterator: Strong,
     anext: Strong,
+    is_over: Strong,
+    last_byte_ns: Strong,
 }
 
 static TYPES: OnceLock<Types> = OnceLock::new();
@@ -501,9 +512,167 @@ struct AsyncFields {
     waiter: Cell<Object>,
     /// An awaitable that is done, to be used again.
     spare: Slot,
+    /// Whether the source may delegate.
+    delegates: bool,
+    delegation: Delegation,
+}
+
+/// What the source has yielded to have its own source asked in its place.
+struct Delegation {
+    /// Empty when there is no delegation.
+    source: Slot,
+    clock: Slot,
+    due_ns: Cell<i64>,
+    max_bytes: Cell<ffi::Py_ssize_t>,
+}
+
+impl Delegation {
+    fn none() -> Self {
+        Delegation {
+            source: Slot::new(None),
+            clock: Slot::new(None),
+            due_ns: Cell::new(0),
+            max_bytes: Cell::new(0),
+        }
+    }
+
+    #[cold]
+    fn begin(&self, terms: &Strong) -> Result<(), Raised> {
+        let begun = held(|py| -> PyResult<()> {
+            let (source, clock, due_ns, max_bytes) = terms.bind(py).extract()?;
+            self.due_ns.set(due_ns);
+            self.max_bytes.set(max_bytes);
+            self.clock.set(Strong::from_bound(clock));
+            self.source.set(Strong::from_bound(source));
+            Ok(())
+        });
+        begun.map_err(|error| {
+            held(|py| error.restore(py));
+            Raised
+        })
+    }
+
+    fn end(&self) {
+        self.source.clear();
+        self.clock.clear();
+    }
+
+    /// Whether a chunk may be taken past the generator; its time is noted then.
+    #[inline(always)]
+    fn takes(&self, chunk: &Strong, chunks: &Slot) -> Result<bool, Raised> {
+        // SAFETY: live objects; the clock and `chunks` are held while they are used, and what is
+        // exact `bytes` has a size.
+        unsafe {
+            if ffi::PyBytes_CheckExact(chunk.as_ptr()) == 0 {
+                return Ok(false);
+            }
+            let size = ffi::Py_SIZE(chunk.as_ptr());
+            let (Some(clock), Some(chunks)) = (self.clock.get(), chunks.get()) else {
+                return Ok(false);
+            };
+            if size > self.max_bytes.get() {
+                return Ok(false);
+            }
+            let now = Strong::owned(ffi::PyObject_CallNoArgs(clock.as_ptr()))?;
+            let now_ns = ffi::PyLong_AsLongLong(now.as_ptr());
+            if now_ns == -1 && !ffi::PyErr_Occurred().is_null() {
+                return Err(Raised);
+            }
+            if now_ns >= self.due_ns.get() {
+                return Ok(false);
+            }
+            let name = types().last_byte_ns.as_ptr();
+            if size > 0 && ffi::PyObject_SetAttr(chunks.as_ptr(), name, now.as_ptr()) < 0 {
+                return Err(Raised);
+            }
+            Ok(true)
+        }
+    }
 }
 
 impl AsyncFields {
+    /// What is to be asked for the next chunk, if anything is.
+    #[inline(always)]
+    fn source(&self) -> Result<Option<Strong>, Raised> {
+        let source = self.pull.source.get();
+        if self.delegation.source.is_empty() || source.is_none() {
+            return Ok(source);
+        }
+        if !self.pull.stopping.get() && !self.is_over()? {
+            return Ok(self.delegation.source.get());
+        }
+        self.delegation.end();
+        Ok(source)
+    }
+
+    /// Whether no further chunk is to be taken, by what `chunks` says.
+    #[inline(always)]
+    fn is_over(&self) -> Result<bool, Raised> {
+        let Some(chunks) = self.pull.chunks.get() else { return Ok(true) };
+        // SAFETY: live objects; False is a singleton.
+        unsafe {
+            let name = types().is_over.as_ptr();
+            let is_over = Strong::owned(ffi::PyObject_GetAttr(chunks.as_ptr(), name))?;
+            Ok(is_over.as_ptr() != ffi::Py_False())
+        }
+    }
+
+    /// Takes what was waited for: a chunk, or the exception that is set. What comes of it, if
+    /// there is nothing to go on with.
+    #[inline(always)]
+    fn take(&self, anext: Object, got: Result<Strong, Raised>) -> Result<Option<Sent>, Raised> {
+        if self.delegation.source.is_empty() {
+            return match got {
+                Ok(terms) if self.delegates && is_tuple(&terms) => {
+                    self.delegation.begin(&terms).map(|()| None)
+                }
+                Ok(chunk) => self.pull.take_chunk(chunk).map(|()| None),
+                Err(Raised) => ended(self).map(Some),
+            };
+        }
+        match got {
+            Ok(chunk) if self.delegation.takes(&chunk, &self.pull.chunks)? => {
+                self.pull.take_chunk(chunk)?;
+            }
+            got => self.give_back(anext, got)?,
+        }
+        Ok(None)
+    }
+
+    /// Ends a delegation: the generator goes on with a chunk, or the exception that is set, and is
+    /// waited for.
+    #[cold]
+    fn give_back(&self, anext: Object, got: Result<Strong, Raised>) -> Result<(), Raised> {
+        self.delegation.end();
+        let Some(generator) = self.pull.source.get() else { return got.map(drop) };
+        let resumed = held(|py| {
+            let generator = generator.bind(py);
+            match got {
+                Ok(chunk) => generator.call_method1(intern!(py, "asend"), (chunk.bind(py),)),
+                Err(Raised) => {
+                    let error = PyErr::fetch(py).into_value(py);
+                    generator.call_method1(intern!(py, "athrow"), (error,))
+                }
+            }
+            .map(Strong::from_bound)
+            .map_err(|error| {
+                error.restore(py);
+                Raised
+            })
+        })?;
+        self.waiting.set(awaited(resumed)?);
+        self.waiter.set(anext);
+        Ok(())
+    }
+
+    /// Nothing more is to be had; what was waited for goes before what waited in it.
+    fn give_up(&self) {
+        let source = self.pull.source.take();
+        self.stop_waiting();
+        self.delegation.end();
+        drop(source);
+    }
+
     /// Nobody waits for the source any more; what was waited for goes.
     fn stop_waiting(&self) {
         self.waiter.set(ptr::null_mut());
@@ -532,8 +701,7 @@ impl Anext {
         // SAFETY: an `AsyncEventIterator`, held here.
         let fields = unsafe { &(*iterator.as_ptr().cast::<AsyncEventIterator>()).fields };
         if fields.waiter.get() == this {
-            fields.pull.source.clear();
-            fields.stop_waiting();
+            fields.give_up();
         }
     }
 }
@@ -547,15 +715,22 @@ pub(crate) fn async_iterator<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     let py = decoder.py();
     refuse_one_chunk(chunks)?;
-    // SAFETY: a live object; gives a new reference, or null with TypeError set.
-    let source =
-        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? };
+    let delegating = intern!(py, "_delegating");
+    let delegates = class_has(chunks, delegating);
+    let source = if delegates {
+        chunks.call_method0(delegating)?
+    } else {
+        // SAFETY: a live object; gives a new reference, or null with TypeError set.
+        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? }
+    };
     let pull = new_pull(decoder, ask, chunks, source, done)?;
     let fields = AsyncFields {
         pull,
         waiting: Slot::new(None),
         waiter: Cell::new(ptr::null_mut()),
         spare: Slot::new(None),
+        delegates,
+        delegation: Delegation::none(),
     };
     // SAFETY: the layout is the type's.
     let made = unsafe {
@@ -564,6 +739,16 @@ pub(crate) fn async_iterator<'py>(
         })
     };
     Ok(made.map_err(|Raised| PyErr::fetch(py))?.bind(py))
+}
+
+/// Whether the class of an object has an attribute, and not only a class that it is made from: to
+/// ask for what is not there costs as much as 4 events.
+fn class_has(object: &Bound<'_, PyAny>, name: &Bound<'_, PyString>) -> bool {
+    // SAFETY: a live object; its type has a dictionary, and to look up a text in it raises nothing.
+    unsafe {
+        let names = (*ffi::Py_TYPE(object.as_ptr())).tp_dict;
+        !names.is_null() && !ffi::PyDict_GetItemWithError(names, name.as_ptr()).is_null()
+    }
 }
 
 /// What an awaitable does next.
@@ -596,25 +781,28 @@ fn send(fields: &AsyncFields, anext: Object, value: Object) -> Result<Sent, Rais
                 return Ok(Sent::Yield(unsafe { Strong::owned(result)? }));
             }
             fields.stop_waiting();
-            if sent != PySendResult::PYGEN_RETURN {
-                return ended(fields);
-            }
-            // SAFETY: a new reference; None is a singleton.
-            unsafe {
-                fields.pull.take_chunk(Strong::owned(result)?)?;
+            // SAFETY: a new reference, or null with an exception set; None is a singleton.
+            let got = unsafe {
                 value = ffi::Py_None();
+                Strong::owned(result)
+            };
+            if let Some(sent) = fields.take(anext, got)? {
+                return Ok(sent);
             }
+            continue;
         }
         if let Some(item) = fields.pull.ready()? {
             return Ok(Sent::Event(item));
         }
-        let Some(source) = fields.pull.source.get() else { return end_of_iteration() };
+        let Some(source) = fields.source()? else { return end_of_iteration() };
         fields.waiter.set(anext);
         match start(&source) {
             Ok(waiting) => fields.waiting.set(waiting),
             Err(Raised) => {
                 fields.waiter.set(ptr::null_mut());
-                return ended(fields);
+                if let Some(sent) = fields.take(anext, Err(Raised))? {
+                    return Ok(sent);
+                }
             }
         }
     }
@@ -642,15 +830,27 @@ fn ended(fields: &AsyncFields) -> Result<Sent, Raised> {
     Err(Raised)
 }
 
+fn not_awaitable<T>() -> Result<T, Raised> {
+    raise(|_| PyTypeError::new_err("the source's __anext__() gave something not awaitable"))
+}
+
 /// Asks an async iterator for its next item: an iterator to send to.
 fn start(source: &Strong) -> Result<Strong, Raised> {
-    let refuse =
-        || raise(|_| PyTypeError::new_err("the source's __anext__() gave something not awaitable"));
+    // SAFETY: a live object; a slot is called as Python calls it.
+    let awaitable = unsafe {
+        let slots = (*ffi::Py_TYPE(source.as_ptr())).tp_as_async;
+        let Some(next) = slots.as_ref().and_then(|slots| slots.am_anext) else {
+            return not_awaitable();
+        };
+        Strong::owned(next(source.as_ptr()))?
+    };
+    awaited(awaitable)
+}
+
+/// What to send to, to await something.
+fn awaited(awaitable: Strong) -> Result<Strong, Raised> {
     // SAFETY: live objects; slots are called as Python calls them.
     unsafe {
-        let slots = (*ffi::Py_TYPE(source.as_ptr())).tp_as_async;
-        let Some(next) = slots.as_ref().and_then(|slots| slots.am_anext) else { return refuse() };
-        let awaitable = Strong::owned(next(source.as_ptr()))?;
         if ffi::PyCoro_CheckExact(awaitable.as_ptr()) != 0 {
             return Ok(awaitable);
         }
@@ -658,10 +858,14 @@ fn start(source: &Strong) -> Result<Strong, Raised> {
         match slots.as_ref().and_then(|slots| slots.am_await) {
             Some(await_) => {
                 let iterator = Strong::owned(await_(awaitable.as_ptr()))?;
-                if ffi::PyIter_Check(iterator.as_ptr()) == 0 { refuse() } else { Ok(iterator) }
+                if ffi::PyIter_Check(iterator.as_ptr()) == 0 {
+                    not_awaitable()
+                } else {
+                    Ok(iterator)
+                }
             }
             None if is_generator_coroutine(&awaitable) => Ok(awaitable),
-            None => refuse(),
+            None => not_awaitable(),
         }
     }
 }
@@ -818,19 +1022,22 @@ fn throw(fields: &AsyncFields, anext: Object, args: Strong) -> Result<Sent, Rais
         }
     });
     fields.pull.asking.set(false);
-    match thrown {
-        Ok(Thrown::Yield(value)) => Ok(Sent::Yield(value)),
-        Ok(Thrown::Chunk(chunk)) => {
-            fields.stop_waiting();
-            fields.pull.take_chunk(chunk)?;
-            // SAFETY: a singleton.
-            send(fields, anext, unsafe { ffi::Py_None() })
-        }
+    let got = match thrown {
+        Ok(Thrown::Yield(value)) => return Ok(Sent::Yield(value)),
+        Ok(Thrown::Chunk(chunk)) => Ok(chunk),
         Err(error) => {
-            fields.stop_waiting();
             held(|py| error.restore(py));
-            if is_waiting { ended(fields) } else { Err(Raised) }
+            Err(Raised)
         }
+    };
+    fields.stop_waiting();
+    if !is_waiting {
+        return Err(Raised);
+    }
+    match fields.take(anext, got)? {
+        Some(sent) => Ok(sent),
+        // SAFETY: a singleton.
+        None => send(fields, anext, unsafe { ffi::Py_None() }),
     }
 }
 
@@ -861,16 +1068,21 @@ unsafe extern "C" fn anext_close(object: Object, _: Object) -> Object {
         if fields.waiter.get() != object {
             return Ok(none);
         }
-        let waiting = fields.waiting.take();
-        fields.pull.source.clear();
-        fields.stop_waiting();
+        let (source, waiting) = (fields.pull.source.take(), fields.waiting.take());
+        fields.give_up();
         if let Some(waiting) = waiting
             && let Some(close) = waiting.bind(py).getattr_opt("close")?
         {
             close.call0()?;
         }
+        drop(source); // after what waited for it, or in its place
         Ok(none)
     })
+}
+
+fn is_tuple(object: &Strong) -> bool {
+    // SAFETY: a live object.
+    unsafe { ffi::PyTuple_CheckExact(object.as_ptr()) != 0 }
 }
 
 fn none() -> Result<Strong, Raised> {
@@ -892,6 +1104,8 @@ unsafe extern "C" fn async_traverse(
             fields.pull.chunks.as_ptr(),
             fields.waiting.as_ptr(),
             fields.spare.as_ptr(),
+            fields.delegation.source.as_ptr(),
+            fields.delegation.clock.as_ptr(),
         ];
         show(object, referred, visit, arg)
     }
@@ -900,9 +1114,8 @@ unsafe extern "C" fn async_traverse(
 unsafe extern "C" fn async_clear(object: Object) -> c_int {
     // SAFETY: as above.
     let fields = unsafe { &(*object.cast::<AsyncEventIterator>()).fields };
-    fields.pull.source.clear();
+    fields.give_up();
     fields.pull.chunks.clear();
-    fields.stop_waiting();
     fields.spare.clear();
     0
 }
@@ -1012,7 +1225,9 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (ffi::Py_tp_dealloc, anext_dealloc as *mut c_void),
         ],
     )?;
+    let name = |name| Strong::from_bound(PyString::intern(py, name).into_any());
+    let (is_over, last_byte_ns) = (name("is_over"), name("last_byte_ns"));
     TYPES
-        .set(Types { iterator, async_iterator, anext })
+        .set(Types { iterator, async_iterator, anext, is_over, last_byte_ns })
         .map_err(|_| PyImportError::new_err("seamstream._core can be loaded once in a process"))
 }
