@@ -3,8 +3,9 @@
 A server on the loopback interface, in a process of its own, writes twenty events at a time,
 each write as a read of its own. What is measured is the thread CPU time of the client from the
 response's head to its end: once the chunks are only taken, once an `async for` over `EventStream`
-takes the events. First both are shown to give what was sent. Then they take turns, the better of
-two each time. What an event costs is the median of the differences of the turns.
+takes the events, once one over `decoder.aiter` of the chunks. First all are shown to give what was
+sent. Then they take turns, the better of two each time. What an event costs is the median of the
+differences of the turns.
 """
 
 from __future__ import annotations
@@ -25,13 +26,20 @@ import aiohttp
 from benches.quick import at_least, heading
 from benches.sdk_clients import server_of
 from benches.workloads import openai
-from seamstream import EventStream
+from seamstream import EventStream, SSEDecoder
 
 now = time.thread_time_ns
 
 
 def chunks_of(response: Any) -> Any:
     return response.content.iter_any()
+
+
+def pulled(response: Any) -> Any:
+    return SSEDecoder().aiter(chunks_of(response))
+
+
+WAYS: dict[str, Callable[[Any], Any]] = {"`EventStream`": EventStream, "`decoder.aiter`": pulled}
 
 
 async def spend(items: Any) -> int:
@@ -47,8 +55,9 @@ async def measure(url: str, payloads: Sequence[bytes], size: int, turns: int) ->
             assert {len(chunk) async for chunk in chunks_of(response)} == {size}, (
                 "reads, not writes"
             )
-        async with session.get(url) as response:
-            assert [event.raw async for event in EventStream(response)] == list(payloads)
+        for way in WAYS.values():
+            async with session.get(url) as response:
+                assert [event.raw async for event in way(response)] == list(payloads)
 
         async def least(way: Callable[[Any], Any]) -> int:
             times = []
@@ -57,17 +66,18 @@ async def measure(url: str, payloads: Sequence[bytes], size: int, turns: int) ->
                     times.append(await spend(way(response)))
             return min(times)
 
-        floors, differences = [], []
+        floors = []
+        added: dict[str, list[float]] = {name: [] for name in WAYS}
         for _ in range(turns):
             gc.collect()
-            floor, ours = await least(chunks_of), await least(EventStream)
+            floor = await least(chunks_of)
             floors.append(floor / len(payloads))
-            differences.append((ours - floor) / len(payloads))
-    low, _, high = statistics.quantiles(differences, n=4)
-    print(
-        f"  chunks only {statistics.median(floors):7.0f} ns an event, `async for` on top of it"
-        f" {statistics.median(differences):5.0f} (quartiles {low:.0f} and {high:.0f})"
-    )
+            for name, way in WAYS.items():
+                added[name].append((await least(way) - floor) / len(payloads))
+    print(f"  {'chunks only':26}{statistics.median(floors):7.0f} ns an event")
+    for name, differences in added.items():
+        low, middle, high = statistics.quantiles(differences, n=4)
+        print(f"  {'`async for`, ' + name:26}{middle:+7.0f} (quartiles {low:.0f} and {high:.0f})")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
