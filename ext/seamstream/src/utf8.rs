@@ -122,6 +122,18 @@ pub fn write_units<T: Unit>(bytes: &[u8], out: &mut [MaybeUninit<T>]) {
             unit.write(T::of(u32::from(a & 0x1f) << 6 | low(*b)));
             (rest, at) = (after, at + 1);
         }
+        // Four of three bytes, so that one look at their first bytes is enough.
+        while let Some((block, after)) = rest.split_first_chunk::<12>()
+            && let (first, second, third, fourth) = (block[0], block[3], block[6], block[9])
+            && first & second & third & fourth >= 0xe0
+            && first | second | third | fourth < 0xf0
+            && let Some(units) = out.get_mut(at..at + 4)
+        {
+            for (unit, [a, b, c]) in units.iter_mut().zip(block.as_chunks().0) {
+                unit.write(T::of(u32::from(a & 0x0f) << 12 | low(*b) << 6 | low(*c)));
+            }
+            (rest, at) = (after, at + 4);
+        }
         while let [a @ 0xe0..0xf0, b, c, after @ ..] = rest
             && let Some(unit) = out.get_mut(at)
         {
