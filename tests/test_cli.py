@@ -330,10 +330,11 @@ STREAMS = [
     (b"-", "sse"),
     (b"-- boundary\n", "sse"),
     (b"event: e\ndata: [\n\n", "sse"),
-    (b" " * 4096 + b"{}\n", "sse"),
+    (b"\n" * 5000 + b"data: 1\n\n", "sse"),
     (b'{"a":1}\n{"a":2}\n', "ndjson"),
     (b'\n{"a":1} \r\n{"a":2}', "ndjson"),
     (b"{}\n", "ndjson"),
+    (b"\n" * 5000 + b"{}\n", "ndjson"),  # which keep a connection alive
     (b"[1]\n[2]\n", "ndjson"),
     (b"[]\n", "ndjson"),
     (b"1\n2\n", "ndjson"),
@@ -372,6 +373,13 @@ def test_decode_chooses_the_framing_by_the_first_bytes(
         choice, rest = errors.split("\n", 1)
         assert choice.startswith(f"seamstream: standard input: framing {framing} (")
         assert (status, output, rest) == expected
+
+
+def test_decode_holds_white_space_up_to_the_limit(run: Run) -> None:
+    arguments = ["decode", "--max-event-bytes", "6000"]
+    for count, framing in ((6000, "ndjson"), (6001, "sse")):
+        errors = run(*arguments, stdin=b" " * count + b"{}\n", write_size=999)[2]
+        assert f": framing {framing} (" in errors
 
 
 @pytest.mark.needs_shared

@@ -46,7 +46,8 @@ REASONS: dict[Framing, str] = {
 _BOM = b"\xef\xbb\xbf"
 _WHITE = re.compile(rb"[ \t\n\r]*")
 _BLANK = re.compile(rb"[ \t\r]*")
-# A longer run of white space is not waited for: it is looked at again with each chunk.
+# A longer run of white space inside or behind the first value is not waited for: it is looked at
+# again with each chunk.
 _MAX_WHITE = 4096
 
 _BARE_BEGIN = re.compile(rb"-?[0-9]|true|false|null")
@@ -79,7 +80,7 @@ class Detector:
         self.probe: JSONStreamDecoder | None = None
         self._limits = limits
         self._begin: int | None = None  # of the first value, when it is a number or a literal
-        self._searched = 0  # for its end, up to here
+        self._searched = 0  # for its begin, or its end, up to here
         self._end: int | None = None  # of the first value, when it is whole
 
     def feed(self, chunk: bytes) -> Framing | None:
@@ -107,9 +108,9 @@ class Detector:
         if len(held) < len(_BOM) and _BOM.startswith(held):
             return None
         start = len(_BOM) if held.startswith(_BOM) else 0
-        begin = _end_of(_WHITE, held, start)
-        if begin - start >= _MAX_WHITE:
-            return "sse"
+        begin = self._searched = _end_of(_WHITE, held, max(start, self._searched))
+        if begin - start > max(_MAX_WHITE, self._limits.max_event_bytes):
+            return "sse"  # in which it is held no longer
         if begin == len(held):
             return None
         first = held[begin]
