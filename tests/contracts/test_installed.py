@@ -668,6 +668,15 @@ def test_a2a_drops_a_byte_order_mark(loopback: Loopback) -> None:
         assert a2a_outcome(url) == [[("message", "1")]]
 
 
+def test_a2a_takes_no_charset_and_no_empty_event_type(loopback: Loopback) -> None:
+    body = "event:\ndata: é\n\n".encode()
+    answer = Answer([body], content_type="text/event-stream; charset=iso-8859-1")
+    url = loopback.add(answer)
+    assert a2a_outcome(url) == [[("", "Ã©")]]
+    with module_of("a2a").install():
+        assert a2a_outcome(url) == [[("message", "é")]]
+
+
 def test_a2a_request_reads_its_stream_through_ours(loopback: Loopback) -> None:
     import httpx
     from a2a.client.errors import A2AClientError

@@ -196,6 +196,23 @@ def test_error_event_without_data_is_one(sdk: Any, implementation: Implementatio
 
 
 @sdks
+@pytest.mark.parametrize(
+    ("field", "stock", "ours"),
+    [
+        ("id:", (None, "1", "", None), (None, "1", None, None)),
+        ("retry: 9007199254740993", (None, "1", None, 2**53 + 1), (None, "1", None, 2**53 - 1)),
+    ],
+)
+def test_empty_id_is_none_and_no_retry_is_more_than_any_client_can_hold(
+    sdk: Any, implementation: Implementation, field: str, stock: Any, ours: Any
+) -> None:
+    body = f"{field}\ndata: 1\n\n".encode()
+    assert fields_of(decode(sdk.stock_decoder(), [body])) == [stock]
+    for chunks in two_way_splits(body):
+        assert fields_of(decode(decoder_of(sdk, implementation), chunks)) == [ours]
+
+
+@sdks
 @pytest.mark.parametrize("sent", ["+5", "1_0", " 5", "٥"])
 def test_retry_that_is_not_all_ascii_digits_is_ignored(
     sdk: Any, implementation: Implementation, sent: str
