@@ -70,6 +70,17 @@ def test_open_block_is_held_at_most_twice(
     assert all(float(held) >= 0.5 * int(pending) for shape, _, pending, held in rows if shape)
 
 
+@pytest.mark.parametrize("allocator", ["debug", "malloc_debug"])
+def test_payload_stays_within_its_memory(
+    implementation: Implementation,
+    run_python: Callable[..., str],
+    monkeypatch: pytest.MonkeyPatch,
+    allocator: str,
+) -> None:
+    monkeypatch.setenv("PYTHONMALLOC", allocator)
+    assert run_python("spare_payloads.py", MODULES[implementation.name]) == "intact\n"
+
+
 def test_comments_alone_retain_nothing(
     implementation: Implementation, run_python: Callable[..., str]
 ) -> None:

@@ -272,7 +272,11 @@ unsafe extern "C" fn event_dealloc(object: Object) {
         for field in [(*event).event, (*event).id, (*event).retry, (*event).is_done] {
             ffi::Py_DECREF(field);
         }
-        drop_bytes((*event).raw);
+        if (*event).context.is_null() {
+            ffi::Py_DECREF((*event).raw); // a caller has made it
+        } else {
+            drop_bytes((*event).raw);
+        }
         for field in [(*event).data, (*event).wire, (*event).context] {
             ffi::Py_XDECREF(field);
         }

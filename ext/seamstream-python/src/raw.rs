@@ -13,7 +13,7 @@ use seamstream::utf8::{self, Shape, Width};
 use seamstream::{OutOfMemory, PayloadBuf};
 #[cfg(not(Py_GIL_DISABLED))]
 use std::cell::UnsafeCell;
-use std::mem::MaybeUninit;
+use std::mem::{MaybeUninit, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -116,20 +116,22 @@ pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
 #[inline(always)]
 pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
     #[cfg(not(Py_GIL_DISABLED))]
-    if let Some(spare) = take_spare(bytes.len()) {
+    if may_be_spare(bytes.len()) {
+        let made = match take_spare(bytes.len()) {
+            Some(spare) => spare,
+            // SAFETY: a new object, of a length that has no objects ready.
+            None => unsafe {
+                let room = room_for(bytes.len()).cast_signed();
+                Strong::owned(ffi::PyBytes_FromStringAndSize(ptr::null(), room))?
+            },
+        };
         // SAFETY: exact `bytes` with room for so many and a NUL, which nobody else knows.
         unsafe {
-            let made = spare.as_ptr().cast::<ffi::PyBytesObject>();
-            (*made).ob_base.ob_size = bytes.len().cast_signed();
-            #[allow(deprecated)] // as hash() sets it, so it has to be unset
-            {
-                (*made).ob_shash = -1;
-            }
-            let data = ffi::PyBytes_AS_STRING(spare.as_ptr()).cast::<u8>().cast_mut();
+            let data = ffi::PyBytes_AS_STRING(made.as_ptr()).cast::<u8>().cast_mut();
             ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-            data.add(bytes.len()).write(0);
+            set_len(made.as_ptr(), bytes.len());
         }
-        return Ok(spare);
+        return Ok(made);
     }
     // SAFETY: pointer and length are those of a slice, which is never longer than isize::MAX.
     unsafe {
@@ -140,9 +142,30 @@ pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
     }
 }
 
+/// Makes an object end after `len` of its bytes.
+///
+/// # Safety
+/// `bytes` is exact `bytes` that nobody else knows, and has room for so many.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+unsafe fn set_len(bytes: Object, len: usize) {
+    // SAFETY: the caller's promise; after the room is the place of a NUL.
+    unsafe {
+        let made = bytes.cast::<ffi::PyBytesObject>();
+        (*made).ob_base.ob_size = len.cast_signed();
+        #[allow(deprecated)] // as hash() sets it, so it has to be unset
+        {
+            (*made).ob_shash = -1;
+        }
+        ffi::PyBytes_AS_STRING(bytes).cast::<u8>().cast_mut().add(len).write(0);
+    }
+}
+
 /// Payloads of events that are gone, for the next ones: a tenth of what an event costs.
 ///
-/// Bounded: 64 of half a KiB. Only with the GIL, which keeps all others out.
+/// Bounded: 64 of half a KiB. Only with the GIL, which keeps all others out. Each has room for
+/// [`room_for`] its bytes, asked for as such: an allocator other than Python's own, its debugging
+/// one first of all, gives not a byte more than that.
 #[cfg(not(Py_GIL_DISABLED))]
 struct Spares(UnsafeCell<([Object; 64], usize)>);
 
@@ -153,14 +176,28 @@ unsafe impl Sync for Spares {}
 #[cfg(not(Py_GIL_DISABLED))]
 static SPARES: Spares = Spares(UnsafeCell::new(([ptr::null_mut(); 64], 0)));
 
-/// The class of sizes in which Python's allocator has room for so many bytes.
+/// The class of sizes in which Python's allocator has so many bytes.
 #[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 const fn size_class(len: usize) -> usize {
     (len + BYTES_HEADER).div_ceil(16)
 }
 
-/// An object with as much memory as so many bytes take, or nearly. Another is given back.
+/// How many bytes take no more of Python's allocator than `len` do.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+const fn room_for(len: usize) -> usize {
+    size_class(len) * 16 - BYTES_HEADER
+}
+
+/// Whether a payload of this length is kept: not those that exist once, nor the large ones.
+#[cfg(not(Py_GIL_DISABLED))]
+#[inline(always)]
+const fn may_be_spare(len: usize) -> bool {
+    2 <= len && len < FIRST_CAPACITY
+}
+
+/// An object with room for so many bytes, and not much more. Another is given back.
 #[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 fn take_spare(len: usize) -> Option<Strong> {
@@ -179,13 +216,13 @@ fn take_spare(len: usize) -> Option<Strong> {
 /// Gives a payload back, or keeps it for [`new_bytes`].
 ///
 /// # Safety
-/// `bytes` is an owned reference to exact `bytes`.
+/// `bytes` is an owned reference to what [`new_bytes`] or [`BytesBuf::into_bytes`] has made.
 #[inline(always)]
 pub(crate) unsafe fn drop_bytes(bytes: Object) {
     // SAFETY: the caller's promise, and as in `take_spare`.
     unsafe {
         #[cfg(not(Py_GIL_DISABLED))]
-        if ffi::Py_REFCNT(bytes) == 1 && (2..FIRST_CAPACITY).contains(&bytes_of(bytes).len()) {
+        if ffi::Py_REFCNT(bytes) == 1 && may_be_spare(bytes_of(bytes).len()) {
             let (spares, count) = &mut *SPARES.0.get();
             if let Some(slot) = spares.get_mut(*count) {
                 *slot = bytes;
@@ -309,7 +346,7 @@ pub(crate) struct BytesBuf {
 const LOST: usize = usize::MAX;
 
 /// What `bytes` take beside their bytes, the NUL at their end included.
-const BYTES_HEADER: usize = 33;
+const BYTES_HEADER: usize = offset_of!(ffi::PyBytesObject, ob_sval) + 1;
 
 /// With the header, the largest block of Python's small-object allocator.
 const FIRST_CAPACITY: usize = 512 - BYTES_HEADER;
@@ -366,6 +403,16 @@ impl BytesBuf {
         let mut object = std::mem::replace(&mut self.object, ptr::null_mut());
         // SAFETY: as in `grow`; on failure the object is freed and the error set.
         unsafe {
+            #[cfg(not(Py_GIL_DISABLED))]
+            if may_be_spare(self.len) {
+                let room = room_for(self.len);
+                if ffi::Py_SIZE(object).unsigned_abs() != room {
+                    _PyBytes_Resize(&raw mut object, room.cast_signed());
+                }
+                let made = Strong::owned(object)?;
+                set_len(made.as_ptr(), self.len);
+                return Ok(made);
+            }
             if ffi::Py_SIZE(object).unsigned_abs() != self.len {
                 _PyBytes_Resize(&raw mut object, self.len.cast_signed());
             }
