@@ -273,7 +273,6 @@ const TINY: ffi::Py_ssize_t = 16;
 unsafe extern "C" fn feed(decoder: Object, chunk: Object) -> Object {
     // SAFETY: Python's method descriptor has checked `decoder`, and keeps both alive.
     let decoder = unsafe { &SSEDecoder::of(decoder).0 };
-    #[cfg(not(Py_GIL_DISABLED))]
     // SAFETY: appending to the open data line runs no Python code and cannot panic.
     unsafe {
         if ffi::PyBytes_CheckExact(chunk) != 0

@@ -5,7 +5,7 @@
 //! the stream context, which refers neither to events nor to the decoder.
 
 use crate::get::{self, Functions, Memos};
-use crate::raw::{Object, Raised, Strong, bytes_of, drop_bytes, guard, guard_py, new_text};
+use crate::raw::{Object, Raised, Spares, Strong, bytes_of, drop_bytes, guard, guard_py, new_text};
 use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
@@ -15,7 +15,6 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 use seamstream::json_stream::names_non_finite;
 use seamstream::sse::{is_done, trim_json_whitespace};
 use seamstream::utf8::count_replaced;
-use std::cell::UnsafeCell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
@@ -137,7 +136,7 @@ pub(crate) fn new_event(
     // new object; all are written before anybody sees it. Each reference is given away once.
     unsafe {
         let kind = shared.event_type.as_ptr().cast::<ffi::PyTypeObject>();
-        let object = match take_shell() {
+        let object = match SHELLS.take() {
             Some(shell) => Strong::borrowed(shell.as_ptr()),
             None => Strong::owned(ffi::PyObject_New::<ffi::PyObject>(kind))?,
         };
@@ -281,7 +280,7 @@ unsafe extern "C" fn event_dealloc(object: Object) {
             ffi::Py_XDECREF(field);
         }
         // With its type: a shell is an event again when its count is no longer 0.
-        if !keep_shell(object) {
+        if !SHELLS.keep(object) {
             let kind = ffi::Py_TYPE(object);
             ffi::PyObject_Free(object.cast());
             ffi::Py_DECREF(kind.cast());
@@ -289,48 +288,8 @@ unsafe extern "C" fn event_dealloc(object: Object) {
     }
 }
 
-/// Memory of events that are gone, used again by the next ones: 8 of the 50 ns that an event may
-/// cost. Bounded: 6 KiB. Only with the GIL, which keeps all others out.
-#[cfg(not(Py_GIL_DISABLED))]
-struct Shells(UnsafeCell<([Object; 64], usize)>);
-
-#[cfg(not(Py_GIL_DISABLED))]
-// SAFETY: reached with the GIL held only.
-unsafe impl Sync for Shells {}
-
-#[cfg(not(Py_GIL_DISABLED))]
-static SHELLS: Shells = Shells(UnsafeCell::new(([ptr::null_mut(); 64], 0)));
-
-#[cfg(not(Py_GIL_DISABLED))]
-#[inline(always)]
-fn take_shell() -> Option<ptr::NonNull<ffi::PyObject>> {
-    // SAFETY: the GIL is held, and no reference is kept.
-    let (shells, len) = unsafe { &mut *SHELLS.0.get() };
-    let last = len.checked_sub(1)?;
-    *len = last;
-    ptr::NonNull::new(shells[last])
-}
-
-#[cfg(not(Py_GIL_DISABLED))]
-#[inline(always)]
-fn keep_shell(shell: Object) -> bool {
-    // SAFETY: as in `take_shell`.
-    let (shells, len) = unsafe { &mut *SHELLS.0.get() };
-    let Some(slot) = shells.get_mut(*len) else { return false };
-    *slot = shell;
-    *len += 1;
-    true
-}
-
-#[cfg(Py_GIL_DISABLED)]
-fn take_shell() -> Option<ptr::NonNull<ffi::PyObject>> {
-    None
-}
-
-#[cfg(Py_GIL_DISABLED)]
-fn keep_shell(_: Object) -> bool {
-    false
-}
+/// Memory of events that are gone: 8 of the 50 ns that an event may cost, for 6 KiB.
+static SHELLS: Spares = Spares::new();
 
 unsafe extern "C" fn context_dealloc(object: Object) {
     // SAFETY: as in `event_dealloc`.

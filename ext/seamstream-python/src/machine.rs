@@ -441,12 +441,11 @@ impl<S: Stream> Cell<S> {
     /// For work that runs no Python code and cannot panic: nothing says that somebody is inside.
     ///
     /// # Safety
-    /// The caller does no other work with it, and holds the GIL.
-    #[cfg(not(Py_GIL_DISABLED))]
+    /// The caller does no other work with it.
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn idle_stream(&self) -> Option<&mut S> {
-        if self.busy.load(Ordering::Relaxed) {
+        if cfg!(Py_GIL_DISABLED) || self.busy.load(Ordering::Relaxed) {
             return None;
         }
         // SAFETY: nobody is inside, and with the GIL nobody comes in before the caller is done.

@@ -11,7 +11,6 @@ use pyo3::ffi;
 use pyo3::prelude::*;
 use seamstream::utf8::{self, Shape, Width};
 use seamstream::{OutOfMemory, PayloadBuf};
-#[cfg(not(Py_GIL_DISABLED))]
 use std::cell::UnsafeCell;
 use std::mem::{MaybeUninit, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -115,7 +114,6 @@ pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
 /// A new `bytes` object.
 #[inline(always)]
 pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
-    #[cfg(not(Py_GIL_DISABLED))]
     if may_be_spare(bytes.len()) {
         let made = match take_spare(bytes.len()) {
             Some(spare) => spare,
@@ -146,7 +144,6 @@ pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
 ///
 /// # Safety
 /// `bytes` is exact `bytes` that nobody else knows, and has room for so many.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 unsafe fn set_len(bytes: Object, len: usize) {
     // SAFETY: the caller's promise; after the room is the place of a NUL.
@@ -161,56 +158,81 @@ unsafe fn set_len(bytes: Object, len: usize) {
     }
 }
 
-/// Payloads of events that are gone, for the next ones: a tenth of what an event costs.
-///
-/// Bounded: 64 of half a KiB. Only with the GIL, which keeps all others out. Each has room for
-/// [`room_for`] its bytes, asked for as such: an allocator other than Python's own, its debugging
-/// one first of all, gives not a byte more than that.
-#[cfg(not(Py_GIL_DISABLED))]
-struct Spares(UnsafeCell<([Object; 64], usize)>);
+/// Memory of objects that are gone, for the next ones of their kind: 64 at most.
+pub(crate) struct Spares(UnsafeCell<([Object; 64], usize)>);
 
-#[cfg(not(Py_GIL_DISABLED))]
 // SAFETY: reached with the GIL held only.
 unsafe impl Sync for Spares {}
 
-#[cfg(not(Py_GIL_DISABLED))]
-static SPARES: Spares = Spares(UnsafeCell::new(([ptr::null_mut(); 64], 0)));
+impl Spares {
+    /// Only the GIL keeps all others out, and an interpreter that lists its objects would have to
+    /// be told.
+    pub const KEPT: bool = !cfg!(any(Py_GIL_DISABLED, py_sys_config = "Py_TRACE_REFS"));
+
+    pub const fn new() -> Self {
+        Spares(UnsafeCell::new(([ptr::null_mut(); 64], 0)))
+    }
+
+    /// What was kept last.
+    #[inline(always)]
+    pub fn take(&self) -> Option<NonNull<ffi::PyObject>> {
+        if !Self::KEPT {
+            return None;
+        }
+        // SAFETY: the GIL is held, and no reference is kept.
+        let (spares, count) = unsafe { &mut *self.0.get() };
+        let last = count.checked_sub(1)?;
+        *count = last;
+        NonNull::new(spares[last])
+    }
+
+    /// False: there is no place for it.
+    #[inline(always)]
+    #[must_use]
+    pub fn keep(&self, object: Object) -> bool {
+        if !Self::KEPT {
+            return false;
+        }
+        // SAFETY: as in `take`.
+        let (spares, count) = unsafe { &mut *self.0.get() };
+        let Some(slot) = spares.get_mut(*count) else { return false };
+        *slot = object;
+        *count += 1;
+        true
+    }
+}
+
+/// Payloads of events, owned, of which nobody else knows: a tenth of what an event costs.
+///
+/// None is larger than half a KiB. Each has room for [`room_for`] its bytes, asked for as such: an
+/// allocator other than Python's own, its debugging one first of all, gives not a byte more.
+static PAYLOADS: Spares = Spares::new();
 
 /// The class of sizes in which Python's allocator has so many bytes.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 const fn size_class(len: usize) -> usize {
     (len + BYTES_HEADER).div_ceil(16)
 }
 
 /// How many bytes take no more of Python's allocator than `len` do.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 const fn room_for(len: usize) -> usize {
     size_class(len) * 16 - BYTES_HEADER
 }
 
 /// Whether a payload of this length is kept: not those that exist once, nor the large ones.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 const fn may_be_spare(len: usize) -> bool {
-    2 <= len && len < FIRST_CAPACITY
+    Spares::KEPT && 2 <= len && len < FIRST_CAPACITY
 }
 
 /// An object with room for so many bytes, and not much more. Another is given back.
-#[cfg(not(Py_GIL_DISABLED))]
 #[inline(always)]
 fn take_spare(len: usize) -> Option<Strong> {
-    // SAFETY: the GIL is held, and no reference is kept. The slots below the length hold owned
-    // `bytes`, of which nobody else knows.
-    unsafe {
-        let (spares, count) = &mut *SPARES.0.get();
-        let last = count.checked_sub(1)?;
-        *count = last;
-        let spare = Strong::owned(spares[last]).ok()?;
-        let room = size_class(ffi::Py_SIZE(spare.as_ptr()).unsigned_abs());
-        room.wrapping_sub(size_class(len)).le(&1).then_some(spare)
-    }
+    let spare = Strong(PAYLOADS.take()?);
+    // SAFETY: exact `bytes`.
+    let room = size_class(unsafe { ffi::Py_SIZE(spare.as_ptr()) }.unsigned_abs());
+    room.wrapping_sub(size_class(len)).le(&1).then_some(spare)
 }
 
 /// Gives a payload back, or keeps it for [`new_bytes`].
@@ -219,18 +241,12 @@ fn take_spare(len: usize) -> Option<Strong> {
 /// `bytes` is an owned reference to what [`new_bytes`] or [`BytesBuf::into_bytes`] has made.
 #[inline(always)]
 pub(crate) unsafe fn drop_bytes(bytes: Object) {
-    // SAFETY: the caller's promise, and as in `take_spare`.
+    // SAFETY: the caller's promise.
     unsafe {
-        #[cfg(not(Py_GIL_DISABLED))]
-        if ffi::Py_REFCNT(bytes) == 1 && may_be_spare(bytes_of(bytes).len()) {
-            let (spares, count) = &mut *SPARES.0.get();
-            if let Some(slot) = spares.get_mut(*count) {
-                *slot = bytes;
-                *count += 1;
-                return;
-            }
+        let may_be_kept = ffi::Py_REFCNT(bytes) == 1 && may_be_spare(bytes_of(bytes).len());
+        if !(may_be_kept && PAYLOADS.keep(bytes)) {
+            ffi::Py_DECREF(bytes);
         }
-        ffi::Py_DECREF(bytes);
     }
 }
 
@@ -301,19 +317,20 @@ fn new_shaped(bytes: &[u8], shape: Shape) -> Result<Strong, Raised> {
 pub(crate) unsafe fn is_text(text: Object, bytes: &[u8]) -> bool {
     // SAFETY: the caller's promise; what is read stays valid as long as the text lives.
     unsafe {
-        let utf8 = if ffi::PyUnicode_IS_COMPACT_ASCII(text) != 0 {
+        // Spares a call; from 3.14 on nobody outside of CPython can ask.
+        #[cfg(not(Py_3_14))]
+        if ffi::PyUnicode_IS_COMPACT_ASCII(text) != 0 {
             let len = ffi::PyUnicode_GET_LENGTH(text);
-            from_raw_parts(ffi::PyUnicode_DATA(text).cast::<u8>(), len.unsigned_abs())
-        } else {
-            let mut len = 0;
-            let utf8 = ffi::PyUnicode_AsUTF8AndSize(text, &raw mut len);
-            if utf8.is_null() {
-                ffi::PyErr_Clear();
-                return false;
-            }
-            from_raw_parts(utf8.cast::<u8>(), len.unsigned_abs())
-        };
-        utf8 == bytes
+            return *bytes
+                == *from_raw_parts(ffi::PyUnicode_DATA(text).cast::<u8>(), len.unsigned_abs());
+        }
+        let mut len = 0;
+        let utf8 = ffi::PyUnicode_AsUTF8AndSize(text, &raw mut len);
+        if utf8.is_null() {
+            ffi::PyErr_Clear();
+            return false;
+        }
+        *bytes == *from_raw_parts(utf8.cast::<u8>(), len.unsigned_abs())
     }
 }
 
@@ -403,7 +420,6 @@ impl BytesBuf {
         let mut object = std::mem::replace(&mut self.object, ptr::null_mut());
         // SAFETY: as in `grow`; on failure the object is freed and the error set.
         unsafe {
-            #[cfg(not(Py_GIL_DISABLED))]
             if may_be_spare(self.len) {
                 let room = room_for(self.len);
                 if ffi::Py_SIZE(object).unsigned_abs() != room {

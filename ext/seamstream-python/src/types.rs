@@ -95,7 +95,13 @@ pub(crate) fn freeze(kind: &Strong) {
     // SAFETY: a type that this module has made and not handed out.
     unsafe {
         let kind = kind.as_ptr().cast::<ffi::PyTypeObject>();
-        (*kind).tp_flags |= ffi::Py_TPFLAGS_IMMUTABLETYPE;
+        let flag = ffi::Py_TPFLAGS_IMMUTABLETYPE;
+        #[cfg(not(Py_GIL_DISABLED))]
+        {
+            (*kind).tp_flags |= flag;
+        }
+        #[cfg(Py_GIL_DISABLED)]
+        (*kind).tp_flags.fetch_or(flag, std::sync::atomic::Ordering::Relaxed);
         ffi::PyType_Modified(kind);
     }
 }
