@@ -83,8 +83,9 @@ def compiled() -> Implementation:
 @pytest.fixture
 def decoders(implementation: Implementation, monkeypatch: pytest.MonkeyPatch) -> None:
     """Have every `EventStream` use the decoders of the implementation under test."""
-    for name in ("SSEDecoder", "JSONStreamDecoder"):
-        monkeypatch.setattr(f"seamstream.stream.{name}", getattr(implementation, name))
+    module = importlib.import_module(MODULES[implementation.name])
+    for name in ("SSEDecoder", "JSONStreamDecoder", "_exclusive"):
+        monkeypatch.setattr(f"seamstream.stream.{name}", getattr(module, name))
 
 
 @pytest.fixture(scope="session")

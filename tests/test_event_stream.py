@@ -11,6 +11,7 @@ import json
 import pickle
 import socket
 import sys
+import threading
 import time
 import weakref
 from collections.abc import AsyncIterator, Callable, Iterator
@@ -515,6 +516,118 @@ def test_items_and_batches_do_not_mix(reader: Reader) -> None:
     with pytest.raises(StreamStateError, match="items"):
         next(reader.iterate(opened.batches()))
     assert texts(reader.iterate(opened)) == ["b", "c"]
+
+
+WAYS = ["items", "parsed", "validated", "batches", "parsed batches"]
+
+
+def opened_by(way: str, source: Any, **options: Any) -> Any:
+    """What to iterate over, for each way of iterating."""
+    if way.startswith("parsed"):
+        options["parse"] = True
+    elif way == "validated":
+        options["model"] = dict[str, int]
+    opened = EventStream(source, **options)
+    return opened.batches() if way.endswith("batches") else opened
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_source_that_asks_the_stream_that_asks_it_gets_a_state_error(
+    reader: Reader, way: str
+) -> None:
+    class Asking(SyncSource):
+        def __next__(self) -> Any:
+            return next(iterator) if self.log else super().__next__()
+
+    class AsyncAsking(AsyncSource):
+        async def __anext__(self) -> Any:
+            return await (anext(iterator) if self.log else super().__anext__())
+
+    kind: Any = Asking if reader.name == "for" else AsyncAsking
+    source = kind(b'data: {"a": 1}\n\n')
+    opened = opened_by(way, source)
+    iterator: Any = iter(opened) if reader.name == "for" else aiter(opened)
+    items = reader.iterate(iterator)
+    next(items)
+    with pytest.raises(StreamStateError, match="waiting for its source"):
+        next(items)
+    assert source.closed == 1
+    assert list(reader.iterate(iterator)) == []
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_threads_may_not_wait_for_one_stream(way: str) -> None:
+    waiting, go_on = threading.Event(), threading.Event()
+
+    def source() -> Iterator[bytes]:
+        yield b'data: {"a": 1}\n\n'
+        waiting.set()
+        assert go_on.wait(60)
+        yield b'data: {"a": 2}\n\n'
+
+    iterator = iter(opened_by(way, source()))
+    taken = [next(iterator)]
+    thread = threading.Thread(target=lambda: taken.extend(iterator))
+    thread.start()
+    try:
+        assert waiting.wait(60)
+        with pytest.raises(StreamStateError, match="waiting for its source"):
+            next(iterator)
+    finally:
+        go_on.set()
+        thread.join(60)
+    assert len(taken) == 2
+    assert next(iterator, None) is None
+
+
+@pytest.mark.parametrize("way", WAYS)
+def test_two_tasks_may_not_wait_for_one_stream(way: str) -> None:
+    async def main() -> None:
+        go_on = asyncio.Event()
+
+        async def source() -> AsyncIterator[bytes]:
+            yield b'data: {"a": 1}\n\n'
+            await go_on.wait()
+            yield b'data: {"a": 2}\n\n'
+
+        iterator = aiter(opened_by(way, source()))
+        await anext(iterator)
+        one, other = iterator.__anext__(), iterator.__anext__()  # before either is awaited
+        task = asyncio.ensure_future(one)
+        await asyncio.sleep(0)
+        for second in (other, iterator.__anext__()):
+            with pytest.raises(StreamStateError, match="waiting for its source"):
+                await second
+        go_on.set()
+        assert await task is not None
+        assert await anext(iterator, None) is None
+
+    asyncio.run(main())
+
+
+@pytest.mark.parametrize("caller", ["loads", "sink"])
+def test_what_a_stream_calls_may_not_ask_it(reader: Reader, caller: str) -> None:
+    """Only where no awaiting is needed to ask; elsewhere it is told to whoever awaits."""
+
+    def ask(argument: Any) -> Any:
+        if reader.name == "for":
+            next(iterator)
+        else:
+            iterator.__anext__().__await__().__next__()
+
+    options: dict[str, Any] = {"loads": ask}
+    if caller == "sink":
+        options = {"on_error": "quarantine", "quarantine": ask}
+    source = reader.source(b"data: {x\n\n")
+    opened = EventStream(source, parse=True, **options)
+    iterator: Any = iter(opened) if reader.name == "for" else aiter(opened)
+    if caller == "sink":  # what a sink raises is counted
+        assert list(reader.iterate(iterator)) == []
+        assert (opened.report.sink_errors, opened.report.quarantined) == (1, 1)
+    else:
+        with pytest.raises(StreamStateError, match="waiting for its source"):
+            next(reader.iterate(iterator))
+    assert source.closed == 1
 
 
 def test_source_decides_between_for_and_async_for() -> None:

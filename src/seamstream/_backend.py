@@ -8,6 +8,8 @@
 * `reference`: plain Python.
 """
 
+# pyright: reportPrivateUsage=false
+
 from __future__ import annotations
 
 import os
@@ -20,13 +22,14 @@ __all__ = [
     "JSONStreamDecoder",
     "SSEDecoder",
     "UTF8Decoder",
+    "_exclusive",
     "_restore_event",
     "_restore_frame",
     "backend",
 ]
 
 if TYPE_CHECKING:
-    from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
+    from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder, _exclusive
 
 
 def _choose(wanted: str | None) -> Literal["rust", "reference"]:
@@ -47,9 +50,9 @@ backend: Final = _choose(os.environ.get("SEAMSTREAM_BACKEND"))
 
 if not TYPE_CHECKING:
     if backend == "rust":
-        from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
+        from ._core import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder, _exclusive
     else:
-        from ._reference import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder
+        from ._reference import Event, Frame, JSONStreamDecoder, SSEDecoder, UTF8Decoder, _exclusive
 
 
 def _restore_event(*state: Any) -> Event:

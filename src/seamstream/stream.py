@@ -37,7 +37,7 @@ from time import perf_counter_ns
 from types import GenericAlias
 from typing import TYPE_CHECKING, Any, Generic, Literal, NoReturn, TypeVar, cast, final, overload
 
-from ._backend import JSONStreamDecoder, SSEDecoder
+from ._backend import JSONStreamDecoder, SSEDecoder, _exclusive
 from .errors import (
     ContentTypeError,
     DecodeError,
@@ -923,9 +923,14 @@ class EventStream(Generic[ItemT]):
     connection can be used again: for 50 ms and 64 KiB at most, then it is closed.
 
     There is one iteration: `iter()` a second time, after a `break` for instance, goes on with it.
+    It is for one task or thread at a time: another one that asks while the first one waits for the
+    source gets a `StreamStateError`, and the first one what it waits for.
 
     An `async for` gives the others on the event loop of asyncio their turns, every 10 ms or so,
     also when the source always has data ready and never waits; only a batch is parsed as a whole.
+    Where asyncio does not run, under trio say, it reads and closes in the same way, but gives no
+    turns, has no `idle_timeout`, and closes a response after the sentinel without reading on, so
+    that its connection is not used again.
 
     Args:
         source: A response of httpx, httpx2, requests, urllib3, aiohttp or niquests, its body not
@@ -1202,9 +1207,9 @@ class EventStream(Generic[ItemT]):
             if not intake.adapter.is_sync:
                 raise TypeError("the source is asynchronous: use `async for`")
             if intake.load is not None:
-                self._iterator = _arranged(intake, self._arrangement(what))
+                self._iterator = _exclusive(_arranged(intake, self._arrangement(what)))
             elif what == "batches":
-                self._iterator = _batches_of(intake)
+                self._iterator = _exclusive(_batches_of(intake))
             else:
                 self._iterator = intake.decoder.iter(intake, done=intake.done)
             self._style = what
@@ -1217,11 +1222,12 @@ class EventStream(Generic[ItemT]):
             if not intake.adapter.is_async:
                 raise TypeError("the source is not asynchronous: use `for`")
             if intake.load is not None:
-                self._iterator = _async_items_of(
-                    intake, self._arrangement(what), may_cut=what == "items"
+                arrange = self._arrangement(what)
+                self._iterator = _exclusive(
+                    _async_items_of(intake, arrange, may_cut=what == "items")
                 )
             elif what == "batches":
-                self._iterator = _async_items_of(intake, _together, may_cut=False)
+                self._iterator = _exclusive(_async_items_of(intake, _together, may_cut=False))
             else:
                 self._iterator = intake.decoder.aiter(intake, done=intake.done)
             self._style = style

@@ -36,6 +36,12 @@ mod _core {
         decoder::provoke_panic(decoder)
     }
 
+    /// Give the items of an iterator, asynchronous or not, to one task or thread at a time.
+    #[pyfunction]
+    fn _exclusive<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+        super::pull::exclusive(items)
+    }
+
     #[pymodule_init]
     fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
         module.add("__version__", env!("CARGO_PKG_VERSION"))?;

@@ -103,12 +103,13 @@ impl Slot {
 
 /// What both kinds of iterator have. Shared references only: any call of Python may come back.
 struct Pull {
+    /// None when what the source gives are the items.
     decoder: Strong,
-    ask: Ask,
+    ask: Option<Ask>,
     /// Empty when nothing more is to be pulled.
     source: Slot,
     done: Option<Strong>,
-    /// What the end of the stream settled, oldest last.
+    /// What the end of the stream settled, oldest last; without a decoder, what the source gave.
     last: RefCell<Vec<Strong>>,
     number: u64,
     /// The source is being asked; it must not ask back.
@@ -127,9 +128,9 @@ fn already_asking<T>() -> Result<T, Raised> {
 
 impl Pull {
     #[inline(always)]
-    fn decoder(&self) -> &dyn Pulled {
+    fn decoder(&self) -> Option<&dyn Pulled> {
         // SAFETY: `ask` was given together with `decoder`, which is kept.
-        unsafe { (self.ask)(self.decoder.as_ptr()) }
+        self.ask.map(|ask| unsafe { ask(self.decoder.as_ptr()) })
     }
 
     /// The next item of the chunk in hand. Another iterator's turn is no reason to end.
@@ -141,7 +142,8 @@ impl Pull {
         if self.stopping.get() {
             return Ok(None);
         }
-        match self.decoder().next(self.number)? {
+        let Some(decoder) = self.decoder() else { return Ok(self.last.borrow_mut().pop()) };
+        match decoder.next(self.number)? {
             Ok(Some(item)) => self.unless_done(item),
             Ok(None) => Ok(None),
             Err(Raised) => self.fail().map(|()| None),
@@ -175,7 +177,11 @@ impl Pull {
             self.source.clear(); // it was to end
             return Ok(());
         }
-        match self.decoder().take_chunk(self.number, chunk) {
+        let Some(decoder) = self.decoder() else {
+            self.last.borrow_mut().push(chunk);
+            return Ok(());
+        };
+        match decoder.take_chunk(self.number, chunk) {
             Ok(()) => Ok(()),
             Err(Raised) => self.fail(),
         }
@@ -217,7 +223,8 @@ impl Pull {
         if self.stopping.get() {
             return Ok(None);
         }
-        let items = self.decoder().end()?;
+        let Some(decoder) = self.decoder() else { return Ok(None) };
+        let items = decoder.end()?;
         // SAFETY: `end` gives a tuple.
         let size = unsafe { ffi::PyTuple_GET_SIZE(items.as_ptr()) };
         let mut last = Vec::new();
@@ -237,7 +244,9 @@ impl Pull {
     }
 
     fn release(&self) {
-        self.decoder().release(self.number);
+        if let Some(decoder) = self.decoder() {
+            decoder.release(self.number);
+        }
     }
 
     /// As `release`, from a deallocator: nothing can be raised, and no panic may pass.
@@ -341,16 +350,32 @@ pub(crate) fn iterator<'py>(
 ) -> PyResult<Bound<'py, PyAny>> {
     refuse_one_chunk(chunks)?;
     let source = chunks.try_iter()?.into_any();
-    let pull = new_pull(decoder, ask, chunks, source, done)?;
+    new_iterator(decoder.py(), new_pull(decoder, Some(ask), chunks, source, done)?)
+}
+
+fn new_iterator(py: Python<'_>, pull: Pull) -> PyResult<Bound<'_, PyAny>> {
     // SAFETY: the layout is the type's.
     let made =
         unsafe { allocate::<EventIterator, _>(&types().iterator, pull, |it| &raw mut (*it).pull) };
-    Ok(made.map_err(|Raised| PyErr::fetch(decoder.py()))?.bind(decoder.py()))
+    Ok(made.map_err(|Raised| PyErr::fetch(py))?.bind(py))
+}
+
+/// An iterator over what another one gives, asynchronous or not, that says what is wrong where two
+/// tasks or threads ask at once: a generator raises what only the interpreter knows the meaning of.
+pub(crate) fn exclusive<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyAny>> {
+    let py = items.py();
+    let pull = new_pull(&py.None().into_bound(py), None, items, items.clone(), None)?;
+    // SAFETY: a live object.
+    if unsafe { ffi::PyIter_Check(items.as_ptr()) } != 0 {
+        new_iterator(py, pull)
+    } else {
+        new_async_iterator(py, pull, false)
+    }
 }
 
 fn new_pull(
     decoder: &Bound<'_, PyAny>,
-    ask: Ask,
+    ask: Option<Ask>,
     chunks: &Bound<'_, PyAny>,
     source: Bound<'_, PyAny>,
     done: Option<Bound<'_, PyAny>>,
@@ -723,7 +748,10 @@ pub(crate) fn async_iterator<'py>(
         // SAFETY: a live object; gives a new reference, or null with TypeError set.
         unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? }
     };
-    let pull = new_pull(decoder, ask, chunks, source, done)?;
+    new_async_iterator(py, new_pull(decoder, Some(ask), chunks, source, done)?, delegates)
+}
+
+fn new_async_iterator(py: Python<'_>, pull: Pull, delegates: bool) -> PyResult<Bound<'_, PyAny>> {
     let fields = AsyncFields {
         pull,
         waiting: Slot::new(None),
@@ -1159,15 +1187,15 @@ unsafe extern "C" fn anext_dealloc(object: Object) {
 
 // --- types -------------------------------------------------------------------------------
 
-const ITERATOR_DOC: &CStr = c"Events of an iterable of chunks, from `SSEDecoder.iter`.";
-const ASYNC_DOC: &CStr = c"Events of an async iterable of chunks, from `SSEDecoder.aiter`.";
-const ANEXT_DOC: &CStr = c"The next event, to be awaited.";
+const ITERATOR_DOC: &CStr = c"Items one by one, as `SSEDecoder.iter` gives them.";
+const ASYNC_DOC: &CStr = c"Items one by one, as `SSEDecoder.aiter` gives them.";
+const ANEXT_DOC: &CStr = c"The next item, to be awaited.";
 
 fn doc(text: &'static CStr) -> (c_int, *mut c_void) {
     (ffi::Py_tp_doc, text.as_ptr().cast_mut().cast())
 }
 
-/// Makes the types; they are reached through `SSEDecoder` alone.
+/// Makes the types; they are reached through what gives their objects alone.
 pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
     let py = module.py();
     let flags = ffi::Py_TPFLAGS_HAVE_GC

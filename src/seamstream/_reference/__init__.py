@@ -7,7 +7,8 @@ benchmarks, and what is used where there is no compiled module. They never impor
 from __future__ import annotations
 
 from .json_stream import Frame, JSONStreamDecoder
+from .pull import exclusive as _exclusive
 from .sse import Event, SSEDecoder
 from .utf8 import UTF8Decoder
 
-__all__ = ["Event", "Frame", "JSONStreamDecoder", "SSEDecoder", "UTF8Decoder"]
+__all__ = ["Event", "Frame", "JSONStreamDecoder", "SSEDecoder", "UTF8Decoder", "_exclusive"]

@@ -16,8 +16,8 @@ from __future__ import annotations
 import threading
 from abc import ABC, abstractmethod
 from collections import deque
-from collections.abc import AsyncIterable, Callable, Iterable, Iterator
-from typing import TYPE_CHECKING, Generic, Protocol, TypeVar
+from collections.abc import AsyncIterable, AsyncIterator, Callable, Iterable, Iterator
+from typing import TYPE_CHECKING, Any, Generic, Protocol, TypeVar
 
 from seamstream.errors import LimitExceededError, StreamStateError
 
@@ -26,7 +26,7 @@ from .utf8 import to_bytes
 if TYPE_CHECKING:
     from typing_extensions import Buffer
 
-__all__ = ["AsyncPull", "Decoder", "Pull", "check_source"]
+__all__ = ["AsyncPull", "Decoder", "Pull", "check_source", "exclusive"]
 
 JSON_SPACE = b" \t\n\r"  # RFC 8259
 
@@ -34,6 +34,8 @@ OPEN = "open"
 HELD = "held"  # an error is held back until the next call
 FAILED = "failed"
 CLOSED = "closed"
+
+IS_ASKING = "this iterator is waiting for its source"
 
 
 class Item(Protocol):
@@ -290,7 +292,7 @@ class _Puller(Generic[T]):
     def _next_held(self) -> T | None:
         """Give the next item of the chunk; None when the source must be asked, or never again."""
         if self._is_asking:
-            raise StreamStateError("this iterator is waiting for its source")
+            raise StreamStateError(IS_ASKING)
         if self._last:
             return self._last.popleft()
         if self._rest is not None and not self._is_exhausted:
@@ -435,3 +437,55 @@ class AsyncPull(_Puller[T]):
             finally:
                 self._is_asking = False
             self._accept_chunk(chunk)
+
+
+# --- Iterators over items that others made
+
+
+def exclusive(items: Any) -> Any:
+    """Give the items of an iterator, asynchronous or not, to one task or thread at a time.
+
+    A generator that is asked while it runs raises what only the interpreter knows the meaning of;
+    this raises `StreamStateError`.
+    """
+    return _Exclusive(items) if hasattr(items, "__next__") else _AsyncExclusive(items)
+
+
+class _Exclusive:
+    __slots__ = ("_is_asking", "_items")
+
+    def __init__(self, items: Iterator[Any]) -> None:
+        self._items = items
+        self._is_asking = False
+
+    def __iter__(self) -> _Exclusive:
+        return self
+
+    def __next__(self) -> Any:
+        if self._is_asking:
+            raise StreamStateError(IS_ASKING)
+        self._is_asking = True
+        try:
+            return next(self._items)
+        finally:
+            self._is_asking = False
+
+
+class _AsyncExclusive:
+    __slots__ = ("_is_asking", "_items")
+
+    def __init__(self, items: AsyncIterator[Any]) -> None:
+        self._items = items
+        self._is_asking = False
+
+    def __aiter__(self) -> _AsyncExclusive:
+        return self
+
+    async def __anext__(self) -> Any:
+        if self._is_asking:
+            raise StreamStateError(IS_ASKING)
+        self._is_asking = True
+        try:
+            return await anext(self._items)
+        finally:
+            self._is_asking = False
