@@ -134,6 +134,20 @@ def test_install_lasts_as_long_as_any_of_the_blocks_that_overlap(name: str) -> N
 
 
 @modules
+def test_block_finds_all_installed_though_another_has_ended_meanwhile(name: str) -> None:
+    module, installation = module_of(name), installation_of(name)
+    before = standing(installation)
+    with module.install():
+        after = standing(installation)
+        later = module.install()  # and another thread has its turn
+    assert standing(installation) == before
+    with later:
+        assert [type(each) for each in standing(installation)] == [type(each) for each in after]
+        assert all(new is not old for new, old in zip(standing(installation), before, strict=True))
+    assert standing(installation) == before
+
+
+@modules
 def test_block_does_not_undo_a_later_install(name: str) -> None:
     module, installation = module_of(name), installation_of(name)
     before = standing(installation)

@@ -123,17 +123,7 @@ class Installation:
                 replaced is not there, or not what it was. Nothing is replaced then.
         """
         with self._lock:
-            if self._replaced:
-                return Installed(self, None)
-            found = [found for name in self.names if (found := self._look_up(name)) is not None]
-            if not found:
-                looked_for = ", ".join(map(str, self.names))
-                raise moved(self.distribution, self.tested, f"none of {looked_for}")
-            for each in found:
-                setattr(each.owner, each.attribute, each.replacement)
-            self._replaced = found
-            self._ends_with_blocks = False
-        return Installed(self, found)
+            return Installed(self, None if self._replaced else self._replace())
 
     def uninstall(self) -> None:
         """Undo `install`: put back the originals. What is not installed stays as it is.
@@ -145,6 +135,17 @@ class Installation:
         with self._lock:
             self._put_back()
 
+    def _replace(self) -> object:
+        found = [found for name in self.names if (found := self._look_up(name)) is not None]
+        if not found:
+            looked_for = ", ".join(map(str, self.names))
+            raise moved(self.distribution, self.tested, f"none of {looked_for}")
+        for each in found:
+            setattr(each.owner, each.attribute, each.replacement)
+        self._replaced = found
+        self._ends_with_blocks = False
+        return found
+
     def _put_back(self) -> None:
         for each in self._replaced:
             if not each.stands():
@@ -155,10 +156,22 @@ class Installation:
             setattr(each.owner, each.attribute, each.original)
         self._replaced = []
 
-    def begin_block(self) -> None:
-        """Count a `with` block that begins."""
+    def begin_block(self, replaced: object) -> object:
+        """Count a `with` block that begins, and see to it that all is installed.
+
+        Where it was when `install` was called, the block that it was for may have ended since.
+
+        Args:
+            replaced: What `install` replaced for this block; None: it was installed already.
+
+        Returns:
+            The same, or what had to be replaced now.
+        """
         with self._lock:
+            if not self._replaced:
+                replaced = self._replace()
             self._blocks += 1
+        return replaced
 
     def end_block(self, replaced: object) -> None:
         """Count one that ends; uninstall with the last, if one had installed what is there.
@@ -221,7 +234,7 @@ class Installed:
         self._replaced = replaced  # None: by another call
 
     def __enter__(self) -> None:
-        self._installation.begin_block()
+        self._replaced = self._installation.begin_block(self._replaced)
 
     def __exit__(
         self,
