@@ -1334,6 +1334,19 @@ def test_socket_keeps_the_time_and_gets_its_own_back() -> None:
         assert here.gettimeout() == 30
 
 
+def test_socket_that_somebody_else_uses_by_now_keeps_their_time() -> None:
+    here, there = socket.socketpair()
+    with here, there:
+        here.settimeout(30)
+        there.sendall(TWO)
+        opened = EventStream(here.makefile("rb"), idle_timeout=0.1 + 0.2)  # not a whole nanosecond
+        items = iter(opened)
+        assert texts([next(items), next(items)]) == ["a", "b"]
+        here.settimeout(7)
+        opened.close()
+        assert here.gettimeout() == 7
+
+
 def test_time_limit_that_cannot_be_kept_is_refused(tmp_path: Path) -> None:
     (tmp_path / "recorded").write_bytes(TWO)
     for source in ([TWO], (tmp_path / "recorded").open("rb")):

@@ -531,7 +531,7 @@ def _limit_socket(source: Any, seconds: float) -> Callable[[], object] | None:
         return None
     before = socket.gettimeout()
     socket.settimeout(seconds)
-    return partial(_restore, socket, before)
+    return partial(_restore, socket, before, socket.gettimeout())
 
 
 def _socket_in(place: Any, depth: int) -> Any:
@@ -546,9 +546,11 @@ def _socket_in(place: Any, depth: int) -> Any:
     return None
 
 
-def _restore(socket: Any, timeout: float | None) -> None:
+def _restore(socket: Any, timeout: float | None, ours: float | None) -> None:
+    # A response that has ended has given its connection back, and somebody else may have it now.
     with suppress(OSError):  # closed
-        socket.settimeout(timeout)
+        if socket.gettimeout() == ours:
+            socket.settimeout(timeout)
 
 
 def is_timeout(error: BaseException | None) -> bool:
