@@ -302,11 +302,12 @@ def test_decode_ends_with_its_summary_when_interrupted() -> None:
     assert len(errors.splitlines()) == 2  # the framing, the summary
 
 
-@pytest.mark.parametrize("size", ["0", "-1", "many"])
+@pytest.mark.parametrize("size", ["0", "-1", "many", "9" * 20])
 def test_decode_refuses_a_limit_that_is_no_size(run: Run, size: str) -> None:
     status, _, errors = run("decode", f"--max-event-bytes={size}")
     assert status == 2
     assert "--max-event-bytes" in errors
+    assert "Traceback" not in errors
 
 
 def test_decode_documents_its_exit_statuses(run: Run) -> None:
@@ -772,6 +773,8 @@ def test_serve_ends_when_interrupted() -> None:
         ["--payload", "no-such-sample-or-file"],
         ["--write-size", "-1"],
         ["--delay", "-1"],
+        ["--delay", "nan"],
+        ["--delay", "inf"],
         ["--requests", "0"],
         ["--port", "65536"],
         ["--once", "--requests", "2"],

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import http.client
+import math
 import socket
 import struct
 import sys
@@ -229,7 +230,15 @@ def test_server_listens_on_the_loopback_interface_at_the_port_it_names() -> None
 
 
 @pytest.mark.parametrize(
-    "wrong", [{"write_size": 0}, {"write_size": -1}, {"delay": -0.1}, {"max_requests": 0}]
+    "wrong",
+    [
+        {"write_size": 0},
+        {"write_size": -1},
+        {"delay": -0.1},
+        {"delay": math.nan},
+        {"delay": math.inf},
+        {"max_requests": 0},
+    ],
 )
 def test_server_refuses_values_that_mean_nothing(wrong: Any) -> None:
     with pytest.raises(ValueError):

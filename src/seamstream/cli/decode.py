@@ -148,8 +148,8 @@ def configure(commands: Any) -> None:
 
 def _positive(text: str) -> int:
     number = int(text)
-    if number < 1:
-        raise argparse.ArgumentTypeError(f"{text} is not a positive number")
+    if not 1 <= number <= sys.maxsize:
+        raise argparse.ArgumentTypeError(f"{text} is not a number from 1 to {sys.maxsize}")
     return number
 
 

@@ -83,8 +83,8 @@ class FragmentingServer:
             fragments = [payload] if payload else []
         else:
             fragments = of_size(payload, write_size)
-        if delay < 0:
-            raise ValueError(f"a delay is not negative: {delay}")
+        if not 0 <= delay <= threading.TIMEOUT_MAX:  # nan is not
+            raise ValueError(f"a delay is from 0 to {threading.TIMEOUT_MAX:g} seconds, not {delay}")
         if max_requests is not None and max_requests < 1:
             raise ValueError(f"max_requests is at least 1, not {max_requests}")
         self._answers = _Answers(fragments, delay, content_type, max_requests)
