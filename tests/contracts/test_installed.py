@@ -247,6 +247,52 @@ def test_install_says_so_when_a_function_takes_other_parameters(
         module_of("a2a").install()
 
 
+@pytest.mark.parametrize("there", [None, 5, max, object()])
+def test_install_says_so_when_a_function_is_something_else(
+    there: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    import a2a.client.transports.http_helpers as helpers
+
+    monkeypatch.setattr(helpers, "parse_sse_stream", there)
+    with pytest.raises(ImportError, match=r"is not as seamstream knows it .*parse_sse_stream"):
+        module_of("a2a").install()
+    assert helpers.parse_sse_stream is there
+
+
+@pytest.mark.parametrize("there", [None, 5, "text"])
+def test_install_says_so_when_a_class_is_something_else(
+    there: object, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    from google.genai import _api_client
+
+    monkeypatch.setattr(_api_client, "HttpResponse", there)
+    with pytest.raises(ImportError, match=r"no google\.genai\._api_client\.HttpResponse\._iter"):
+        module_of("google_genai").install()
+
+
+def test_install_says_so_when_a_name_cannot_be_replaced_and_replaces_none(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    from google.genai import _api_client
+
+    class HalfFrozen(type):
+        def __setattr__(cls, name: str, value: object) -> None:
+            if name == "_aiter_response_stream":
+                raise TypeError("cannot set an attribute of an immutable type")
+            super().__setattr__(name, value)
+
+    class Compiled(metaclass=HalfFrozen):
+        def _iter_response_stream(self) -> None: ...
+        def _aiter_response_stream(self) -> None: ...
+
+    before = dict(vars(Compiled))
+    monkeypatch.setattr(_api_client, "HttpResponse", Compiled)
+    with pytest.raises(ImportError, match=r"_aiter_response_stream cannot be replaced"):
+        module_of("google_genai").install()
+    assert dict(vars(Compiled)) == before
+    module_of("google_genai").uninstall()  # nothing is there
+
+
 def test_importing_a_module_imports_no_library(run_python: Callable[..., str]) -> None:
     lazy = ["mistralai", "google_genai", "a2a", "langchain"]
     code = "import sys\n" + "\n".join(f"import seamstream.compat.{name}" for name in lazy)

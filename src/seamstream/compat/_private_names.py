@@ -6,7 +6,6 @@ an error that says what was looked for and where. Nothing is ever left half-repl
 
 from __future__ import annotations
 
-import contextlib
 import importlib
 import inspect
 import threading
@@ -140,8 +139,16 @@ class Installation:
         if not found:
             looked_for = ", ".join(map(str, self.names))
             raise moved(self.distribution, self.tested, f"none of {looked_for}")
-        for each in found:
-            setattr(each.owner, each.attribute, each.replacement)
+        done: list[_Replaced] = []
+        try:
+            for each in found:
+                setattr(each.owner, each.attribute, each.replacement)
+                done.append(each)
+        except (AttributeError, TypeError) as error:  # a class that was compiled, say
+            for each in done:
+                setattr(each.owner, each.attribute, each.original)
+            what = f"{found[len(done)].name} cannot be replaced"
+            raise moved(self.distribution, self.tested, what) from error
         self._replaced = found
         self._ends_with_blocks = False
         return found
@@ -200,18 +207,24 @@ class Installation:
                 ) from error
             raise moved(self.distribution, self.tested, f"no {name}") from error
         *classes, attribute = name.path.split(".")
-        with contextlib.suppress(AttributeError, KeyError):
+        try:
             for each in classes:
                 owner = getattr(owner, each)
             original = _names_of(owner)[attribute]
-            self._check_parameters(name, getattr(owner, attribute))
-            return _Replaced(name, owner, attribute, original, name.replace(original))
-        raise moved(self.distribution, self.tested, f"no {name}")
+            found = getattr(owner, attribute)
+        except (AttributeError, KeyError, TypeError) as error:
+            raise moved(self.distribution, self.tested, f"no {name}") from error
+        self._check_parameters(name, found)
+        return _Replaced(name, owner, attribute, original, name.replace(original))
 
     def _check_parameters(self, name: PrivateName, original: Any) -> None:
         if name.parameters is None:
             return
-        found = tuple(inspect.signature(original).parameters)
+        try:
+            found = tuple(inspect.signature(original).parameters)
+        except (TypeError, ValueError) as error:  # no function; or one that does not tell
+            what = f"{name} is no function that takes ({', '.join(name.parameters)})"
+            raise moved(self.distribution, self.tested, what) from error
         if found != name.parameters:
             raise moved(
                 self.distribution,
