@@ -203,6 +203,19 @@ def test_patch_refuses_a_client_that_reads_no_event_streams() -> None:
     assert vars(client) == before
 
 
+def test_client_that_has_no_copies_is_left_as_it_is() -> None:
+    class Odd(OPENAI.stock.OpenAI):  # type: ignore[name-defined]
+        @property
+        def with_options(self) -> Any:
+            raise AttributeError("it has no copies")
+
+    client = Odd(api_key="none", base_url=UNUSED)
+    before = dict(vars(client))
+    with pytest.raises(AttributeError, match="it has no copies"):
+        OPENAI.ours.patch(client)
+    assert vars(client) == before
+
+
 def test_patch_refuses_a_client_that_somebody_gave_a_decoder() -> None:
     client = OPENAI.new(OPENAI.stock, UNUSED)
     client._make_sse_decoder = OPENAI.stock_decoder

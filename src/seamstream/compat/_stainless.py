@@ -163,8 +163,8 @@ class Hook(Installation):
                     " what it reads may be no event stream"
                 )
             patch = _Patch(self._decoder, {name: own[name] for name in _REPLACED if name in own})
-            for name in _COPYING:
-                own[name] = _patching(getattr(client, name), self.patch)
+            copying = {name: _patching(getattr(client, name), self.patch) for name in _COPYING}
+            own.update(copying)
             own[_STATE] = functools.partial(_state_without_patch, own)
             own[_HOOK] = patch
         return client
