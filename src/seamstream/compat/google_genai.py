@@ -24,32 +24,35 @@ TESTED = "3.6.1"
 BOM = b"\xef\xbb\xbf"
 # In the place of another line, so that a line feed after that is none after a CR before it.
 COMMENT = b":\n"
+BLANK = b" \t\r\n"
+MAX_BLANK = 64  # bytes at the begin of a line, which may be one of JSON; more are of another line
 
 
 class _Beginnings:
-    """Find the lines of a response that begin in another way than those of an event stream.
+    """How lines of an event stream begin.
 
     Args:
         fields: The names of fields.
-        signs: What else a line of a stream may begin with, but for blank ones.
+        signs: What else one may begin with, but for blank lines.
     """
 
-    def __init__(self, *fields: bytes, signs: bytes) -> None:
-        heads = sorted({name[:end] for name in fields for end in range(1, len(name) + 1)})
-        # What may be such a beginning, at the end of a chunk.
-        begun = rb"(?:" + b"|".join(heads) + rb"|[ \t]{1,64})\Z"
-        known = rb"(?:" + b"|".join(fields) + rb")[:\r\n]|[ \t]*[\r\n]" + signs
-        other = rb"(?!" + known + rb"|" + begun + rb"|\Z)"
-        self.other_at_start = re.compile(other)
-        self.other_line = re.compile(rb"[\r\n]" + other)
-        self.begun_at_start = re.compile(begun)
-        self.begun_line = re.compile(rb"[\r\n](?=" + begun + rb")")
+    def __init__(self, *fields: bytes, signs: tuple[bytes, ...]) -> None:
+        ends = (b":", b"\r", b"\n")
+        self._whole = (b"\r", b"\n", *signs, *(name + end for name in fields for end in ends))
+        self._begun = {name[:end] for name in fields for end in range(1, len(name) + 1)}
+
+    def fit(self, line: bytes) -> bool:
+        """Say whether a line is one of an event stream, whatever may still come of it."""
+        return line.startswith(self._whole) or (line[-1] in b"\r\n" and not line.strip(BLANK))
+
+    def may_fit(self, line: bytes) -> bool:
+        """Say whether one may be, once there is more of it."""
+        return line in self._begun or (len(line) <= MAX_BLANK and not line.strip(BLANK))
 
 
-_OF_STREAM = _Beginnings(b"data", b"event", b"id", b"retry", signs=b"|:")
-_BETWEEN_OTHER_LINES = _Beginnings(b"data", signs=b"")  # `: 1}` may be a line of JSON
-_WHOLE_FIELD = re.compile(rb"data|event|id|retry|[ \t]*")
-_END_OF_LINE = re.compile(rb"\r\n?|\n")
+_OF_STREAM = _Beginnings(b"data", b"event", b"id", b"retry", signs=(b":",))
+_BETWEEN_OTHER_LINES = _Beginnings(b"data", signs=())  # `: 1}` may be a line of JSON
+_WHOLE_FIELDS = (b"data", b"event", b"id", b"retry")
 _MARK = re.compile(rb'["\\{}]')
 
 
@@ -132,7 +135,7 @@ class _Payloads:
         self._events = SSEDecoder(on_torn="flush", limits=LIMITS)
         self._others = _OtherLines()
         self._beginnings = _OF_STREAM
-        self._begun = b""  # a line's begin of which the rest must decide what it is: 64 bytes
+        self._begun = b""  # a line's begin of which the rest must decide what it is
         self._offset = 0  # of what comes after it
         self._is_at_start = True
         self._is_in_line = False
@@ -150,33 +153,31 @@ class _Payloads:
                 return
             chunk = chunk.removeprefix(BOM)
             self._is_at_start = False
-        at = 0
-        while at < len(chunk):
-            if self._is_in_other_line:
-                end = self._end_of_line(chunk, at)
-                self._others.add(chunk[at:end], self._offset - len(chunk) + end)
-                if chunk[end - 1] in b"\r\n":
-                    text = self._others.end_line()
-                    if text is not None:
-                        yield text
-                    self._beginnings = _BETWEEN_OTHER_LINES if self._others.is_open else _OF_STREAM
-                    self._is_in_other_line = False
-                    self._is_after_cr = chunk[end - 1 : end] == b"\r"
-            elif self._is_after_cr and chunk[at : at + 1] == b"\n":
-                self._is_after_cr = False
-                end = at + 1
+        fed = end = 0
+        for line in chunk.splitlines(keepends=True):  # which knows LF, CR and CRLF
+            begin, end = end, end + len(line)
+            is_rest_of_end = self._is_after_cr and line == b"\n"
+            self._is_after_cr = False
+            if is_rest_of_end:
+                fed = end
+            elif self._is_in_other_line:
+                yield from self._take_other(line, end - len(chunk))
+                fed = end
+            elif self._is_in_line or self._beginnings.fit(line):
+                self._is_in_line = line[-1] not in b"\r\n"
             else:
-                self._is_after_cr = False
-                end = self._find_other_line(chunk, at)
-                yield from self._feed_events(chunk[at:end])
-                if end < len(chunk):
-                    self._is_in_other_line = True
+                yield from self._feed_events(chunk[fed:begin])
+                if line[-1] not in b"\r\n" and self._beginnings.may_fit(line):
+                    self._begun = line
+                else:
                     self._events.feed(COMMENT)
-            at = end
+                    yield from self._take_other(line, end - len(chunk))
+                fed = end
+        yield from self._feed_events(chunk[fed:])
 
     def close(self) -> Generator[str, None, None]:
         """Give the texts that the end of the response completes."""
-        if _WHOLE_FIELD.fullmatch(self._begun):
+        if self._begun in _WHOLE_FIELDS or not self._begun.strip(BLANK):
             rest = self._events.feed(self._begun)
         else:
             self._others.add(self._begun, self._offset)
@@ -186,30 +187,21 @@ class _Payloads:
         for event in (*rest, *self._events.close()):
             yield event.data
 
-    @staticmethod
-    def _end_of_line(chunk: bytes, at: int) -> int:
-        end = _END_OF_LINE.search(chunk, at)
-        return len(chunk) if end is None else end.end()
-
-    def _find_other_line(self, chunk: bytes, at: int) -> int:
-        if not self._is_in_line and self._beginnings.other_at_start.match(chunk, at):
-            return at
-        line = self._beginnings.other_line.search(chunk, at)
-        return len(chunk) if line is None else line.end()
-
     def _feed_events(self, part: bytes) -> Generator[str, None, None]:
-        begun = self._beginnings.begun_line.search(part)
-        if begun is not None:
-            begin = begun.end()
-        elif not self._is_in_line and self._beginnings.begun_at_start.match(part):
-            begin = 0
-        else:
-            begin = len(part)
-        self._begun = part[begin:]
-        if begin:
-            self._is_in_line = part[begin - 1] not in b"\r\n"
-            for event in self._events.feed(part[:begin]):
+        if part:
+            for event in self._events.feed(part):
                 yield event.data
+
+    def _take_other(self, part: bytes, end: int) -> Generator[str, None, None]:
+        """Take a part of another line; it ends so many bytes from the offset."""
+        self._others.add(part, self._offset + end)
+        self._is_in_other_line = part[-1] not in b"\r\n"
+        if not self._is_in_other_line:
+            text = self._others.end_line()
+            if text is not None:
+                yield text
+            self._beginnings = _BETWEEN_OTHER_LINES if self._others.is_open else _OF_STREAM
+            self._is_after_cr = part[-1:] == b"\r"
 
 
 # The next two are the same, once for each kind of source.
