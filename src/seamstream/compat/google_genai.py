@@ -135,7 +135,7 @@ class _Payloads:
         self._events = SSEDecoder(on_torn="flush", limits=LIMITS)
         self._others = _OtherLines()
         self._beginnings = _OF_STREAM
-        self._begun = b""  # a line's begin of which the rest must decide what it is
+        self._begun: bytes = b""  # a line's begin of which the rest must decide what it is
         self._offset = 0  # of what comes after it
         self._is_at_start = True
         self._is_in_line = False
