@@ -393,6 +393,20 @@ def test_an_error_left_in_a_chunk_counts_as_an_event(
         puller.next(iterator)
 
 
+def test_at_boundary_is_false_as_soon_as_an_error_is_known(
+    implementation: Implementation, puller: Puller
+) -> None:
+    stream = b"data: a\n\nevent: ping\ndata: b\n\n"  # fails where a line begins
+    for chunk, is_known in ((bytearray(stream), True), (stream, False)):
+        decoder = implementation.SSEDecoder(limits=Limits(max_event_bytes=12))
+        iterator = puller.open(decoder, [chunk])
+        assert puller.next(iterator).data == "a"
+        assert decoder.at_boundary is not is_known
+        with pytest.raises(StreamStateError, match="events left"):
+            decoder.feed(b"")
+        assert not decoder.at_boundary
+
+
 def test_iterator_dropped_with_events_left_fails_the_decoder(
     implementation: Implementation, puller: Puller
 ) -> None:

@@ -98,6 +98,10 @@ class Decoder(ABC, Generic[T]):
             how = "is closed" if self._state == CLOSED else "has failed"
             raise StreamStateError(f"the decoder {how}; reset() opens it for a new connection")
 
+    def _hold_back(self, error: LimitExceededError) -> None:
+        self._state = HELD
+        self._error = error
+
     def _fail(self) -> None:
         self._state = FAILED
         self._error = None
@@ -128,8 +132,7 @@ class Decoder(ABC, Generic[T]):
                 if not items:
                     self._fail()
                     raise error
-                self._state = HELD
-                self._error = error
+                self._hold_back(error)
             return tuple(items)
         finally:
             self._busy.release()
@@ -168,6 +171,8 @@ class Decoder(ABC, Generic[T]):
             self._rest = None
             self._fail()
         else:
+            if rest.error is not None:
+                self._hold_back(rest.error)
             raise StreamStateError("an iterator has events left in its chunk")
 
     def _check_free(self) -> None:
@@ -186,7 +191,10 @@ class Decoder(ABC, Generic[T]):
             if type(chunk) is bytes:
                 self._rest = Rest(self._scan(chunk))
             else:  # its owner may change it while the items are taken
-                self._rest = Rest(_replay(*self._collect(self._scan(to_bytes(chunk)))))
+                items, error = self._collect(self._scan(to_bytes(chunk)))
+                self._rest = Rest(_replay(items, error))
+                if error is not None:
+                    self._hold_back(error)
             return self._rest
         finally:
             self._busy.release()
@@ -239,29 +247,29 @@ def _replay(items: Iterable[T], error: LimitExceededError | None) -> Iterator[T]
 class Rest(Generic[T]):
     """What an iterator has not handed out yet of the chunk that it pulled."""
 
-    __slots__ = ("_error", "_items", "_next", "is_dropped")
+    __slots__ = ("_items", "_next", "error", "is_dropped")
 
     def __init__(self, items: Iterator[T]) -> None:
         self._items = items
         self._next: T | None = None  # looked at, but not taken
-        self._error: LimitExceededError | None = None  # the same
+        self.error: LimitExceededError | None = None  # the same
         self.is_dropped = False
 
     def take(self) -> T | None:
         """Give the next item, or None; raise the error that comes after them."""
-        if self._error is not None:
-            raise self._error
+        if self.error is not None:
+            raise self.error
         item, self._next = self._next, None
         return next(self._items, None) if item is None else item
 
     def is_exhausted(self) -> bool:
         """Tell whether neither an item nor an error is left."""
-        if self._error is None and self._next is None:
+        if self.error is None and self._next is None:
             try:
                 self._next = next(self._items, None)
             except LimitExceededError as error:
-                self._error = error
-        return self._error is None and self._next is None
+                self.error = error
+        return self.error is None and self._next is None
 
 
 class _Puller(Generic[T]):
