@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import weakref
 from typing import Any
 
 import orjson
@@ -107,6 +108,32 @@ def test_get_of_what_has_no_value_raises_as_json_does(implementation: Implementa
     with pytest.raises(JSONDecodeError) as caught:
         implementation.Frame(raw=b"{", kind="garbage").get("a")
     assert caught.value.kind == "garbage"
+
+
+def test_get_keeps_no_path_that_may_refer_to_more(implementation: Implementation) -> None:
+    class Name(str):
+        refers_to: object
+
+    class Number(int):
+        refers_to: object
+
+    class Thing:
+        pass
+
+    (event,) = implementation.SSEDecoder().feed(block(b'{"a":[1]}'))
+    for make in (
+        lambda name, number: name,
+        lambda name, number: (name,),
+        lambda name, number: ("a", number),
+    ):
+        name, number = Name("a"), Number(0)
+        name.refers_to = number.refers_to = thing = Thing()
+        alive = weakref.ref(thing)
+        path = make(name, number)
+        assert event.get(path) in ([1], 1)
+        assert event.get_many((path,)) == event.get_many([path]) == (event.get(path),)
+        del name, number, path, thing
+        assert alive() is None
 
 
 def test_get_uses_the_decoders_own_parser(implementation: Implementation) -> None:

@@ -169,8 +169,15 @@ fn compiled(path: Object) -> Result<Path, Raised> {
 
 /// Whether an object is just a path: one of a subclass may refer to anything, and live too long.
 fn may_be_kept(path: Object) -> bool {
-    // SAFETY: a live object.
-    unsafe { ffi::PyUnicode_CheckExact(path) != 0 || ffi::PyTuple_CheckExact(path) != 0 }
+    // SAFETY: a live object, and a tuple where it is read.
+    unsafe {
+        let is_plain =
+            |part| ffi::PyUnicode_CheckExact(part) != 0 || ffi::PyLong_CheckExact(part) != 0;
+        ffi::PyUnicode_CheckExact(path) != 0
+            || (ffi::PyTuple_CheckExact(path) != 0
+                && (0..ffi::PyTuple_GET_SIZE(path))
+                    .all(|at| is_plain(ffi::PyTuple_GET_ITEM(path, at))))
+    }
 }
 
 /// What `seamstream.paths` does with a path or with several: to compile and to walk.
