@@ -24,7 +24,7 @@ pub(crate) struct EventSource {
     last_event_id: Strong,
     /// The event type seen last, which mostly is the next one too.
     last_name: Option<Strong>,
-    /// Given to each event when there is a `loads`.
+    /// Given to each event; made with the first one, or before if there is a `loads`.
     context: Option<Strong>,
 }
 
@@ -192,6 +192,10 @@ impl Stream for EventSource {
 
     fn at_boundary(&self) -> bool {
         self.parser.at_boundary()
+    }
+
+    fn context(&self) -> Option<&Strong> {
+        self.context.as_ref()
     }
 }
 
@@ -472,31 +476,12 @@ impl SSEDecoder {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // SAFETY: one pointer is read; traversal runs with the GIL held and changes nothing.
-        show_loads(unsafe { self.0.peek() }.context.as_ref(), &visit)
+        self.0.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        // Dropped when nobody is inside any more: it may run the caller's code.
-        let loads = self
-            .0
-            .enter_if_free()
-            .and_then(|machine| machine.stream.context.as_ref().and_then(event::take_loads));
-        drop(loads);
+        self.0.clear();
     }
-}
-
-/// Shows the `loads` of a decoder to the garbage collector.
-pub(crate) fn show_loads(
-    context: Option<&Strong>,
-    visit: &PyVisit<'_>,
-) -> Result<(), PyTraverseError> {
-    let Some(loads) = context.and_then(event::sole_loads) else { return Ok(()) };
-    // SAFETY: a live object; the reference that is made of it is not given back.
-    let loads = unsafe {
-        ManuallyDrop::new(Bound::from_owned_ptr(Python::assume_attached(), loads).unbind())
-    };
-    visit.call(&*loads)
 }
 
 /// The context of a decoder that is opened again.

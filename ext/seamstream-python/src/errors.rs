@@ -67,10 +67,10 @@ fn type_error(object: &Bound<'_, PyAny>) -> PyErr {
 #[cold]
 pub(crate) fn panicked() {
     held(|py| {
-        let error =
-            new(py, "SeamstreamError", ("internal error: the parser panicked; please report it",));
-        // SAFETY: the GIL is held. Whatever was set before belongs to the call that panicked.
+        // SAFETY: the GIL is held. Whatever is set belongs to the call that panicked, and Python
+        // code is not to run with it.
         unsafe { ffi::PyErr_Clear() };
-        error.restore(py);
+        let message = "internal error: the parser panicked; please report it";
+        new(py, "SeamstreamError", (message,)).restore(py);
     });
 }

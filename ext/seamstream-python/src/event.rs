@@ -6,7 +6,9 @@
 
 use crate::get::{self, Functions, Memos};
 use crate::raw::{Object, Raised, Spares, Strong, bytes_of, drop_bytes, guard, guard_py, new_text};
-use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
+use crate::types::{
+    compare_by, copy, fast_method, freeze, getter, hash_by, member, method, new_type, table,
+};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -15,6 +17,7 @@ use pyo3::types::{PyBool, PyBytes, PyDict, PyInt, PyString, PyTuple};
 use seamstream::json_stream::names_non_finite;
 use seamstream::sse::{is_done, trim_json_whitespace};
 use seamstream::utf8::count_replaced;
+use std::cell::Cell;
 use std::ffi::{CStr, c_int, c_void};
 use std::mem::offset_of;
 use std::ptr;
@@ -39,7 +42,7 @@ struct Event {
     raw: Object,
     is_done: Object,
     /// Null until `data` is first read.
-    data: Object,
+    data: Cell<Object>,
     /// Null without `keep_wire`.
     wire: Object,
     /// Null when the decoder has no `loads`, and by hand.
@@ -47,7 +50,7 @@ struct Event {
     offset: u64,
     replaced: u32,
     torn: bool,
-    parse_error: u8,
+    parse_error: Cell<u8>,
 }
 
 /// What the events of one stream share.
@@ -146,13 +149,13 @@ pub(crate) fn new_event(
         (*made).retry = retry.into_ptr();
         (*made).raw = raw.into_ptr();
         (*made).is_done = if done { &shared.yes } else { &shared.no }.clone().into_ptr();
-        (*made).data = ptr::null_mut();
+        (*made).data = Cell::new(ptr::null_mut());
         (*made).wire = wire.map_or(ptr::null_mut(), Strong::into_ptr);
         (*made).context = context.map_or(ptr::null_mut(), Strong::into_ptr);
         (*made).offset = facts.offset;
         (*made).replaced = u32::try_from(facts.replaced).unwrap_or(u32::MAX);
         (*made).torn = facts.torn;
-        (*made).parse_error = if facts.torn { TORN } else { UNKNOWN };
+        (*made).parse_error = Cell::new(if facts.torn { TORN } else { UNKNOWN });
         Ok(object)
     }
 }
@@ -276,7 +279,7 @@ unsafe extern "C" fn event_dealloc(object: Object) {
         } else {
             drop_bytes((*event).raw);
         }
-        for field in [(*event).data, (*event).wire, (*event).context] {
+        for field in [(*event).data.get(), (*event).wire, (*event).context] {
             ffi::Py_XDECREF(field);
         }
         // With its type: a shell is an event again when its count is no longer 0.
@@ -315,8 +318,7 @@ impl Ref {
     }
 
     fn get(&self) -> &Event {
-        // SAFETY: `new` was promised a live event. The two caches change only through
-        // `self.0`, between reads.
+        // SAFETY: `new` was promised a live event, of which only the two caches change.
         unsafe { &*self.0 }
     }
 
@@ -328,13 +330,13 @@ impl Ref {
 
     /// The payload as text, made once.
     fn data(self) -> Result<Strong, Raised> {
-        if self.get().data.is_null() {
-            let text = new_text(self.text().raw())?;
-            // SAFETY: the slot is null, so nothing is lost; the GIL is held.
-            unsafe { (*self.0).data = text.into_ptr() };
+        let slot = &self.get().data;
+        if slot.get().is_null() {
+            // To make a text runs no code that could have made it meanwhile.
+            slot.set(new_text(self.text().raw())?.into_ptr());
         }
-        // SAFETY: not null.
-        Ok(unsafe { Strong::borrowed(self.get().data) })
+        // SAFETY: an object that the event owns from now on.
+        Ok(unsafe { Strong::borrowed(slot.get()) })
     }
 
     /// The payload and its parser.
@@ -379,12 +381,11 @@ impl Ref {
     }
 
     fn parse_error(self) -> Result<Strong, Raised> {
-        if self.get().parse_error == UNKNOWN {
-            let found = self.find_parse_error()?;
-            // SAFETY: a cache, written with the GIL held.
-            unsafe { (*self.0).parse_error = found };
+        let known = &self.get().parse_error;
+        if known.get() == UNKNOWN {
+            known.set(self.find_parse_error()?);
         }
-        let text = match self.get().parse_error {
+        let text = match known.get() {
             SYNTAX => "syntax",
             TORN => "torn",
             LOADS => "loads",
@@ -547,38 +548,12 @@ unsafe extern "C" fn event_repr(object: Object) -> Object {
 
 unsafe extern "C" fn event_hash(object: Object) -> ffi::Py_hash_t {
     // SAFETY: as in `entry`.
-    let event = unsafe { Ref::new(object) };
-    let mut hash = -1;
-    let done = guard_py(|py| {
-        hash = event.key(py)?.hash()?;
-        Ok(py.None().into_bound(py))
-    });
-    if done.is_null() {
-        return -1;
-    }
-    // SAFETY: the None that `guard_py` gave.
-    unsafe { ffi::Py_DECREF(done) };
-    hash
+    hash_by(|py| unsafe { Ref::new(object) }.key(py))
 }
 
 unsafe extern "C" fn event_compare(one: Object, other: Object, op: c_int) -> Object {
-    // SAFETY: both are live; only events, which cannot be subclassed, are looked into.
-    let same_type = unsafe { ffi::Py_TYPE(one) == ffi::Py_TYPE(other) };
-    if !same_type || !matches!(op, ffi::Py_EQ | ffi::Py_NE) {
-        // SAFETY: a live singleton.
-        return unsafe { Strong::borrowed(ffi::Py_NotImplemented()).into_ptr() };
-    }
-    // SAFETY: as in `entry`.
-    let (one, other) = unsafe { (Ref::new(one), Ref::new(other)) };
-    guard_py(|py| {
-        let equal = one.key(py)?.eq(other.key(py)?)?;
-        Ok(PyBool::new(py, equal == (op == ffi::Py_EQ)).to_owned().into_any())
-    })
-}
-
-unsafe extern "C" fn copy(object: Object, _: Object) -> Object {
-    // SAFETY: live; immutable, so it is its own copy.
-    unsafe { Strong::borrowed(object).into_ptr() }
+    // SAFETY: as in `entry`; the key is asked of events alone.
+    unsafe { compare_by(|py, event| Ref::new(event).key(py), one, other, op) }
 }
 
 unsafe extern "C" fn reduce(object: Object, _: Object) -> Object {

@@ -4,7 +4,9 @@ use crate::errors;
 use crate::event::{self, exact, keywords, loads_of, memos_of, shared};
 use crate::get::{self, Functions};
 use crate::raw::{Object, Raised, Strong, bytes_of, guard, guard_py, held, new_text};
-use crate::types::{fast_method, freeze, getter, member, method, new_type, table};
+use crate::types::{
+    compare_by, copy, fast_method, freeze, getter, hash_by, member, method, new_type, table,
+};
 use crate::value::{Text, VALIDATE_TEXT, Validation, raise_torn};
 use pyo3::exceptions::{PyImportError, PyTypeError, PyValueError};
 use pyo3::ffi;
@@ -299,38 +301,12 @@ unsafe extern "C" fn repr(object: Object) -> Object {
 
 unsafe extern "C" fn hash(object: Object) -> ffi::Py_hash_t {
     // SAFETY: as in `get_value`.
-    let frame = unsafe { Ref::new(object) };
-    let mut hash = -1;
-    let done = guard_py(|py| {
-        hash = frame.key(py)?.hash()?;
-        Ok(py.None().into_bound(py))
-    });
-    if done.is_null() {
-        return -1;
-    }
-    // SAFETY: the None that `guard_py` gave.
-    unsafe { ffi::Py_DECREF(done) };
-    hash
+    hash_by(|py| unsafe { Ref::new(object) }.key(py))
 }
 
 unsafe extern "C" fn compare(one: Object, other: Object, op: c_int) -> Object {
-    // SAFETY: both are live; only frames, which cannot be subclassed, are looked into.
-    let same_type = unsafe { ffi::Py_TYPE(one) == ffi::Py_TYPE(other) };
-    if !same_type || !matches!(op, ffi::Py_EQ | ffi::Py_NE) {
-        // SAFETY: a live singleton.
-        return unsafe { Strong::borrowed(ffi::Py_NotImplemented()).into_ptr() };
-    }
-    // SAFETY: as in `get_value`.
-    let (one, other) = unsafe { (Ref::new(one), Ref::new(other)) };
-    guard_py(|py| {
-        let equal = one.key(py)?.eq(other.key(py)?)?;
-        Ok(PyBool::new(py, equal == (op == ffi::Py_EQ)).to_owned().into_any())
-    })
-}
-
-unsafe extern "C" fn copy(object: Object, _: Object) -> Object {
-    // SAFETY: live; immutable, so it is its own copy.
-    unsafe { Strong::borrowed(object).into_ptr() }
+    // SAFETY: as in `get_value`; the key is asked of frames alone.
+    unsafe { compare_by(|py, frame| Ref::new(frame).key(py), one, other, op) }
 }
 
 unsafe extern "C" fn reduce(object: Object, _: Object) -> Object {

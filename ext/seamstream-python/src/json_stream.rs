@@ -1,9 +1,7 @@
 //! `JSONStreamDecoder`: the framings of the core, with the states of every decoder.
 
-use crate::decoder::{
-    Argument, add_feed, context_of, limits_of, one_of, payload, renewed_context, show_loads,
-};
-use crate::event::{self, context_in};
+use crate::decoder::{Argument, add_feed, context_of, limits_of, one_of, payload, renewed_context};
+use crate::event::context_in;
 use crate::frame::{kind_object, new_frame};
 use crate::machine::{Cell, Pulled, Stream};
 use crate::pull;
@@ -18,7 +16,7 @@ use std::ffi::CStr;
 /// A JSON stream and what its frames need.
 struct FrameSource {
     parser: JsonParser<BytesBuf>,
-    /// Given to each frame when there is a `loads`.
+    /// Given to each frame; made with the first one, or before if there is a `loads`.
     context: Option<Strong>,
 }
 
@@ -103,6 +101,10 @@ impl Stream for FrameSource {
 
     fn at_boundary(&self) -> bool {
         self.parser.is_at_boundary()
+    }
+
+    fn context(&self) -> Option<&Strong> {
+        self.context.as_ref()
     }
 }
 
@@ -321,17 +323,11 @@ impl JSONStreamDecoder {
     }
 
     fn __traverse__(&self, visit: PyVisit<'_>) -> Result<(), PyTraverseError> {
-        // SAFETY: one pointer is read; traversal runs with the GIL held and changes nothing.
-        show_loads(unsafe { self.0.peek() }.context.as_ref(), &visit)
+        self.0.traverse(&visit)
     }
 
     fn __clear__(&self) {
-        // Dropped when nobody is inside any more: it may run the caller's code.
-        let loads = self
-            .0
-            .enter_if_free()
-            .and_then(|machine| machine.stream.context.as_ref().and_then(event::take_loads));
-        drop(loads);
+        self.0.clear();
     }
 }
 

@@ -1,13 +1,15 @@
 //! What the decoders have in common: who may come in, their states, and what iterators need.
 
 use crate::errors;
-use crate::event::shared;
+use crate::event::{self, shared};
 use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of, held};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::pyclass::{PyTraverseError, PyVisit};
 use seamstream::sse::Error;
 use std::cell::UnsafeCell;
 use std::collections::VecDeque;
+use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
 use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
@@ -33,6 +35,9 @@ pub(crate) trait Stream {
     fn max_event_bytes(&self) -> usize;
 
     fn at_boundary(&self) -> bool;
+
+    /// What the items share, as soon as there is any.
+    fn context(&self) -> Option<&Strong>;
 }
 
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -453,13 +458,25 @@ impl<S: Stream> Cell<S> {
         (machine.state == State::Open && machine.rest.owner == 0).then_some(&mut machine.stream)
     }
 
-    /// The stream, for a look that changes nothing.
-    ///
-    /// # Safety
-    /// Nobody changes the stream meanwhile: a traversal by the garbage collector.
-    pub unsafe fn peek(&self) -> &S {
-        // SAFETY: the caller's promise.
-        unsafe { &(*self.machine.get()).stream }
+    /// Shows `loads` to the garbage collector, if no item has it too.
+    pub fn traverse(&self, visit: &PyVisit<'_>) -> Result<(), PyTraverseError> {
+        // SAFETY: one pointer is read; a traversal has the GIL and changes nothing.
+        let context = unsafe { (*self.machine.get()).stream.context() };
+        let Some(loads) = context.and_then(event::sole_loads) else { return Ok(()) };
+        // SAFETY: a live object; the reference that is made of it is not given back.
+        let loads = unsafe {
+            ManuallyDrop::new(Bound::from_owned_ptr(Python::assume_attached(), loads).unbind())
+        };
+        visit.call(&*loads)
+    }
+
+    /// Drops `loads` for the garbage collector, if no item has it too.
+    pub fn clear(&self) {
+        // When nobody is inside any more: it may run the caller's code.
+        let loads = self
+            .enter_if_free()
+            .and_then(|machine| machine.stream.context().and_then(event::take_loads));
+        drop(loads);
     }
 
     /// `feed` of the Python class.

@@ -1,8 +1,9 @@
 //! Types made from slots, past the safe layer: what has no GC header, or must cost nothing per call.
 
-use crate::raw::{Raised, Strong};
+use crate::raw::{Object, Raised, Strong, guard_py};
 use pyo3::ffi;
 use pyo3::prelude::*;
+use pyo3::types::{PyBool, PyTuple};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::ptr;
 
@@ -104,4 +105,49 @@ pub(crate) fn freeze(kind: &Strong) {
         (*kind).tp_flags.fetch_or(flag, std::sync::atomic::Ordering::Relaxed);
         ffi::PyType_Modified(kind);
     }
+}
+
+/// `__hash__`, by what equality is over.
+pub(crate) fn hash_by(
+    key: impl FnOnce(Python<'_>) -> PyResult<Bound<'_, PyTuple>>,
+) -> ffi::Py_hash_t {
+    let mut hash = -1;
+    let done = guard_py(|py| {
+        hash = key(py)?.hash()?;
+        Ok(py.None().into_bound(py))
+    });
+    if done.is_null() {
+        return -1;
+    }
+    // SAFETY: the None that `guard_py` gave.
+    unsafe { ffi::Py_DECREF(done) };
+    hash
+}
+
+/// `__eq__` and `__ne__` of two objects of one type that cannot be subclassed.
+///
+/// # Safety
+/// Both objects are live, and one of them is of that type.
+pub(crate) unsafe fn compare_by(
+    key: impl for<'py> Fn(Python<'py>, Object) -> PyResult<Bound<'py, PyTuple>>,
+    one: Object,
+    other: Object,
+    op: c_int,
+) -> Object {
+    // SAFETY: the caller's promise.
+    let same_type = unsafe { ffi::Py_TYPE(one) == ffi::Py_TYPE(other) };
+    if !same_type || !matches!(op, ffi::Py_EQ | ffi::Py_NE) {
+        // SAFETY: a live singleton.
+        return unsafe { Strong::borrowed(ffi::Py_NotImplemented()).into_ptr() };
+    }
+    guard_py(|py| {
+        let equal = key(py, one)?.eq(key(py, other)?)?;
+        Ok(PyBool::new(py, equal == (op == ffi::Py_EQ)).to_owned().into_any())
+    })
+}
+
+/// `__copy__` and `__deepcopy__` of what is immutable: the object itself.
+pub(crate) unsafe extern "C" fn copy(object: Object, _: Object) -> Object {
+    // SAFETY: Python keeps its argument alive.
+    unsafe { Strong::borrowed(object).into_ptr() }
 }

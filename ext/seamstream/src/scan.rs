@@ -218,7 +218,7 @@ mod x86 {
 
     impl Kernel for Avx2 {
         #[inline(always)]
-        #[allow(clippy::cast_sign_loss, clippy::cast_ptr_alignment)]
+        #[allow(clippy::cast_ptr_alignment)]
         fn masks(self, block: &[u8; BLOCK]) -> Masks {
             let mut masks = Masks::default();
             for i in 0..2 {
