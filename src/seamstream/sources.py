@@ -12,7 +12,7 @@ from __future__ import annotations
 
 import io
 import re
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterator
+from collections.abc import AsyncGenerator, AsyncIterator, Awaitable, Callable, Iterator
 from contextlib import suppress
 from functools import partial
 from inspect import isasyncgenfunction
@@ -51,7 +51,15 @@ if TYPE_CHECKING:
         | ContentResponse
     )
 
-__all__ = ["Adapter", "adapt", "as_media_ranges", "content_type_of", "is_timeout", "names_framing"]
+__all__ = [
+    "Adapter",
+    "Reads",
+    "adapt",
+    "as_media_ranges",
+    "content_type_of",
+    "is_timeout",
+    "names_framing",
+]
 
 READ_BYTES = 64 << 10  # at most, at a time
 DRAIN_SECONDS = 0.05  # for what comes after the sentinel: usually there already
@@ -119,6 +127,24 @@ class Adapter:
                 await closed
 
 
+class Reads:
+    """An asynchronous iterator over what a coroutine function reads, until that is nothing."""
+
+    __slots__ = ("read",)
+
+    def __init__(self, read: Callable[[], Awaitable[bytes]]) -> None:
+        self.read = read
+
+    def __aiter__(self) -> Reads:
+        return self
+
+    async def __anext__(self) -> bytes:
+        chunk = await self.read()
+        if not chunk:
+            raise StopAsyncIteration
+        return chunk
+
+
 class _File(Adapter):
     """Anything with `read1`, and files without a buffer: `read` waits for all, lines are no chunks.
 
@@ -150,12 +176,7 @@ class _AsyncReader(Adapter):
     __slots__ = ()
 
     def async_chunks(self) -> AsyncIterator[Buffer]:
-        return self._read()
-
-    async def _read(self) -> AsyncGenerator[Buffer, None]:
-        read = self.source.read
-        while chunk := await read(READ_BYTES):
-            yield chunk
+        return Reads(partial(self.source.read, READ_BYTES))
 
 
 class _HTTPX(Adapter):
@@ -283,12 +304,7 @@ class _URLLib3Async(_URLLib3):
         return True
 
     def async_chunks(self) -> AsyncIterator[Buffer]:
-        return self._read()
-
-    async def _read(self) -> AsyncGenerator[Buffer, None]:
-        read: Any = _Raw(self.source).read
-        while chunk := await read(READ_BYTES, decode_content=True):
-            yield chunk
+        return Reads(partial(_Raw(self.source).read, READ_BYTES, decode_content=True))
 
     async def aclose(self) -> None:
         await self.source.close()
@@ -353,7 +369,8 @@ class _AIOHTTP(Adapter):
         content = self.source.content
         if getattr(content, "total_bytes", 0) and content.at_eof():
             return self._read_again()
-        return aiter(content.iter_any())
+        read: Any = getattr(content, "readany", None)  # which is what iter_any() calls
+        return aiter(content.iter_any()) if read is None else Reads(read)
 
     async def _read_again(self) -> AsyncGenerator[Buffer, None]:
         # Gives what it has kept, if it was this that read the body.
@@ -480,7 +497,7 @@ class _Raw:
     def stream(self, amt: int, decode_content: bool) -> Iterator[Buffer]:
         return _as_it_comes(self._response)
 
-    async def read(self, amt: int, decode_content: bool) -> Buffer:
+    async def read(self, amt: int, decode_content: bool) -> bytes:
         # Its own read waits for more where little was compressed, and what a compressed body
         # begins with gives nothing yet, and is not its end.
         if not self._has_begun:

@@ -54,6 +54,7 @@ from .sources import (
     DRAIN_BYTES,
     DRAIN_SECONDS,
     Adapter,
+    Reads,
     adapt,
     as_media_ranges,
     content_type_of,
@@ -63,7 +64,7 @@ from .sources import (
     usual_types,
 )
 from .validation import event_loader, frame_loader
-from .waiting import TURN_NS, Alarm, Turns, running_loop
+from .waiting import NEVER_NS, TURN_NS, Alarm, Turns, running_loop
 
 if TYPE_CHECKING:
     from types import TracebackType
@@ -218,6 +219,7 @@ class _Intake:
         "chunks",
         "content_type",
         "decoder",
+        "delegated",
         "done",
         "done_seen",
         "ended_ns",
@@ -264,6 +266,7 @@ class _Intake:
     ) -> None:
         self.adapter = adapter
         self.chunks: Any = None  # its iterator, when it has been asked for one
+        self.delegated: Any = None  # what is known of the chunks that others take from it
         self.is_checked = False  # the content type
         self.is_source_closed = False
         self.content_type: tuple[str, ...] | None = None
@@ -312,8 +315,9 @@ class _Intake:
     def __aiter__(self) -> AsyncIterator[Buffer]:
         return _async_chunks_of(self, for_iterator=True, may_cut=True)
 
-    def _delegating(self) -> AsyncIterator[Any]:
+    def _delegating(self, delegated: Any) -> AsyncIterator[Any]:
         """Do as `__aiter__`, for an iterator that takes chunks past the generator when told to."""
+        self.delegated = delegated
         return _async_chunks_of(self, for_iterator=True, may_cut=True, delegates=True)
 
     def _on_stop(self, failure: BaseException | None) -> None:
@@ -324,6 +328,12 @@ class _Intake:
         self.failure = failure
         if failure is None:
             self.done_seen = self.has_ended = True
+
+    def stop(self) -> None:
+        """Have no further chunk taken."""
+        self.is_over = self.needs_a_look = True
+        if self.delegated is not None:
+            self.delegated.stop()
 
     # Items.
 
@@ -545,6 +555,9 @@ class _Intake:
         stats: Any = self.decoder.stats
         is_parsed = self.load is not None
         self.note_firsts()
+        last_byte_ns = self.last_byte_ns
+        if self.delegated is not None:
+            last_byte_ns = max(last_byte_ns or 0, self.delegated.last_byte_ns) or None
         return Report(
             bytes=stats.bytes,
             events=getattr(stats, "events", 0),
@@ -566,7 +579,7 @@ class _Intake:
             opened_ns=self.opened_ns,
             first_byte_ns=self.first_byte_ns,
             first_event_ns=self.first_event_ns,
-            last_byte_ns=self.last_byte_ns,
+            last_byte_ns=last_byte_ns,
         )
 
 
@@ -670,6 +683,7 @@ async def _async_chunks_of(
     loop = running_loop()
     turns = Turns(loop)
     due_ns = turns.due_ns
+    turn_ns = TURN_NS if loop is not None else NEVER_NS
     piece_bytes = PIECE_BYTES if may_cut and loop is not None else sys.maxsize
     watched: Any = None
     try:
@@ -678,12 +692,15 @@ async def _async_chunks_of(
             if loop is None:
                 raise RuntimeError("idle_timeout needs a running event loop of asyncio")
             chunks = watched = _watched(intake, chunks, Alarm(loop, intake.idle_timeout))
+        source: Any = chunks.read if isinstance(chunks, Reads) else chunks
         while True:
             try:
                 if delegates and not intake.needs_a_look:
-                    chunk = yield chunks, clock, due_ns, piece_bytes
+                    chunk = yield source, clock, due_ns, turn_ns, piece_bytes
                     if intake.is_over and chunk is None:
                         break
+                    if source is not chunks and not chunk:
+                        raise StopAsyncIteration
                 else:
                     chunk = await anext(chunks)
             except StopAsyncIteration:
@@ -1257,13 +1274,15 @@ class EventStream(Generic[ItemT]):
         """
         if not self._intake.adapter.is_sync:
             raise TypeError("the source is asynchronous: use `await stream.aclose()`")
-        self._is_closed = self._intake.is_over = self._intake.needs_a_look = True
+        self._is_closed = True
+        self._intake.stop()
         with self._intake.owned_sink:
             self._intake.close_source()
 
     async def aclose(self) -> None:
         """Close an asynchronous source; otherwise as `close`."""
-        self._is_closed = self._intake.is_over = self._intake.needs_a_look = True
+        self._is_closed = True
+        self._intake.stop()
         with self._intake.owned_sink:
             await self._intake.aclose_source()
 

@@ -8,13 +8,18 @@
 //! decoder raised. The source is then asked once more. It ends, or raises: that comes out.
 //!
 //! A source that is a generator of Python need not run for each chunk. Where the class of `chunks`
-//! has a method `_delegating`, `aiter` iterates over what that gives. In place of a chunk it may
-//! yield a tuple of its own source, which is an asynchronous iterator, a clock, a time of that
-//! clock, and a number of bytes. Then chunks are taken from that source, past the generator, and
-//! the time of each that is not empty is set as `chunks.last_byte_ns`. The generator goes on when
-//! the source gives what is not `bytes`, or is larger, or comes from that time on: this is what
-//! its `yield` gives; when the source ends or raises: this is what its `yield` raises; when
-//! `chunks.is_over` says so, or the iteration ends: then its `yield` gives None.
+//! has a method `_delegating`, `aiter` calls it with a [`Delegated`] and iterates over what it
+//! gives. In place of a chunk that may yield a tuple: its own source, which is an asynchronous
+//! iterator or a coroutine function that reads; a clock; a time of that clock; a length of time; and
+//! a number of bytes. Then chunks are taken from that source, past the generator, and the time of
+//! the last one that is not empty is in the `Delegated`. The generator goes on when the source gives
+//! what is not `bytes`, or is larger, or comes from that time on, or that length of time after one
+//! that had to be waited for, or is what a function read and empty: this is what its `yield` gives;
+//! when the source ends or raises: this is what its `yield` raises; when `stop` was called, or the
+//! iteration ends: then its `yield` gives None.
+//!
+//! What is looked at for each chunk is together in one place: between two chunks the event loop and
+//! the system take the caches, and to read or set an attribute then costs as much as ten events.
 
 use crate::errors;
 use crate::frame;
@@ -34,7 +39,7 @@ use std::cell::{Cell, RefCell};
 use std::ffi::{CStr, c_int, c_void};
 use std::ptr;
 use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicI64, AtomicU64, Ordering};
 
 /// Iterators are told apart by number: an address may be used again.
 static NEXT_NUMBER: AtomicU64 = AtomicU64::new(1);
@@ -43,8 +48,6 @@ struct Types {
     iterator: Strong,
     async_iterator: Strong,
     anext: Strong,
-    is_over: Strong,
-    last_byte_ns: Strong,
 }
 
 static TYPES: OnceLock<Types> = OnceLock::new();
@@ -369,7 +372,7 @@ pub(crate) fn exclusive<'py>(items: &Bound<'py, PyAny>) -> PyResult<Bound<'py, P
     if unsafe { ffi::PyIter_Check(items.as_ptr()) } != 0 {
         new_iterator(py, pull)
     } else {
-        new_async_iterator(py, pull, false)
+        new_async_iterator(py, pull, None)
     }
 }
 
@@ -537,38 +540,81 @@ struct AsyncFields {
     waiter: Cell<Object>,
     /// An awaitable that is done, to be used again.
     spare: Slot,
-    /// Whether the source may delegate.
-    delegates: bool,
     delegation: Delegation,
+}
+
+/// What a generator, of which chunks are taken past it, and those that take them tell each other.
+#[pyclass(frozen, module = "seamstream._core")]
+struct Delegated {
+    is_stopped: AtomicBool,
+    last_byte_ns: AtomicI64,
+}
+
+#[pymethods]
+impl Delegated {
+    /// When the last chunk with bytes came, by the clock that was given; 0 if none did.
+    #[getter]
+    fn last_byte_ns(&self) -> i64 {
+        self.last_byte_ns.load(Ordering::Relaxed)
+    }
+
+    /// Have no further chunk taken.
+    fn stop(&self) {
+        self.is_stopped.store(true, Ordering::Relaxed);
+    }
 }
 
 /// What the source has yielded to have its own source asked in its place.
 struct Delegation {
+    /// None when the source cannot delegate.
+    delegated: Option<(Strong, *const Delegated)>,
     /// Empty when there is no delegation.
     source: Slot,
+    /// The least that a chunk has: a function says by an empty one that there is nothing more.
+    min_bytes: Cell<ffi::Py_ssize_t>,
     clock: Slot,
     due_ns: Cell<i64>,
+    turn_ns: Cell<i64>,
     max_bytes: Cell<ffi::Py_ssize_t>,
+    /// The event loop had to wait for the chunk that comes next.
+    has_waited: Cell<bool>,
 }
 
 impl Delegation {
-    fn none() -> Self {
+    fn new(delegated: Option<Bound<'_, Delegated>>) -> Self {
         Delegation {
+            delegated: delegated.map(|delegated| {
+                let fields = ptr::from_ref(delegated.get());
+                (Strong::from_bound(delegated.into_any()), fields)
+            }),
             source: Slot::new(None),
+            min_bytes: Cell::new(0),
             clock: Slot::new(None),
             due_ns: Cell::new(0),
+            turn_ns: Cell::new(0),
             max_bytes: Cell::new(0),
+            has_waited: Cell::new(false),
         }
+    }
+
+    #[inline(always)]
+    fn delegated(&self) -> Option<&Delegated> {
+        // SAFETY: the fields of an object that does not move, and is held beside the pointer.
+        self.delegated.as_ref().map(|(_, fields)| unsafe { &**fields })
     }
 
     #[cold]
     fn begin(&self, terms: &Strong) -> Result<(), Raised> {
         let begun = held(|py| -> PyResult<()> {
-            let (source, clock, due_ns, max_bytes) = terms.bind(py).extract()?;
+            let (source, clock, due_ns, turn_ns, max_bytes) = terms.bind(py).extract()?;
             self.due_ns.set(due_ns);
+            self.turn_ns.set(turn_ns);
             self.max_bytes.set(max_bytes);
+            self.has_waited.set(false);
             self.clock.set(Strong::from_bound(clock));
-            self.source.set(Strong::from_bound(source));
+            let source = Strong::from_bound(source);
+            self.min_bytes.set(anext_of(&source).is_none().into());
+            self.source.set(source);
             Ok(())
         });
         begun.map_err(|error| {
@@ -584,62 +630,54 @@ impl Delegation {
 
     /// Whether a chunk may be taken past the generator; its time is noted then.
     #[inline(always)]
-    fn takes(&self, chunk: &Strong, chunks: &Slot) -> Result<bool, Raised> {
-        // SAFETY: live objects; the clock and `chunks` are held while they are used, and what is
-        // exact `bytes` has a size.
-        unsafe {
+    fn takes(&self, chunk: &Strong) -> Result<bool, Raised> {
+        let (Some(clock), Some(delegated)) = (self.clock.get(), self.delegated()) else {
+            return Ok(false);
+        };
+        // SAFETY: live objects, the clock held while it is called; exact `bytes` have a size.
+        let (size, now) = unsafe {
             if ffi::PyBytes_CheckExact(chunk.as_ptr()) == 0 {
                 return Ok(false);
             }
             let size = ffi::Py_SIZE(chunk.as_ptr());
-            let (Some(clock), Some(chunks)) = (self.clock.get(), chunks.get()) else {
-                return Ok(false);
-            };
-            if size > self.max_bytes.get() {
+            if size > self.max_bytes.get() || size < self.min_bytes.get() {
                 return Ok(false);
             }
             let now = Strong::owned(ffi::PyObject_CallNoArgs(clock.as_ptr()))?;
-            let now_ns = ffi::PyLong_AsLongLong(now.as_ptr());
-            if now_ns == -1 && !ffi::PyErr_Occurred().is_null() {
+            let now = ffi::PyLong_AsLongLong(now.as_ptr());
+            if now == -1 && !ffi::PyErr_Occurred().is_null() {
                 return Err(Raised);
             }
-            if now_ns >= self.due_ns.get() {
-                return Ok(false);
-            }
-            let name = types().last_byte_ns.as_ptr();
-            if size > 0 && ffi::PyObject_SetAttr(chunks.as_ptr(), name, now.as_ptr()) < 0 {
-                return Err(Raised);
-            }
-            Ok(true)
+            (size, now)
+        };
+        if self.has_waited.replace(false) {
+            self.due_ns.set(now.saturating_add(self.turn_ns.get()));
         }
+        if now >= self.due_ns.get() {
+            return Ok(false);
+        }
+        if size > 0 {
+            delegated.last_byte_ns.store(now, Ordering::Relaxed);
+        }
+        Ok(true)
     }
 }
 
 impl AsyncFields {
     /// What is to be asked for the next chunk, if anything is.
     #[inline(always)]
-    fn source(&self) -> Result<Option<Strong>, Raised> {
+    fn source(&self) -> Option<Strong> {
         let source = self.pull.source.get();
         if self.delegation.source.is_empty() || source.is_none() {
-            return Ok(source);
+            return source;
         }
-        if !self.pull.stopping.get() && !self.is_over()? {
-            return Ok(self.delegation.source.get());
+        let delegated = self.delegation.delegated();
+        let is_stopped = delegated.is_none_or(|it| it.is_stopped.load(Ordering::Relaxed));
+        if !self.pull.stopping.get() && !is_stopped {
+            return self.delegation.source.get();
         }
         self.delegation.end();
-        Ok(source)
-    }
-
-    /// Whether no further chunk is to be taken, by what `chunks` says.
-    #[inline(always)]
-    fn is_over(&self) -> Result<bool, Raised> {
-        let Some(chunks) = self.pull.chunks.get() else { return Ok(true) };
-        // SAFETY: live objects; False is a singleton.
-        unsafe {
-            let name = types().is_over.as_ptr();
-            let is_over = Strong::owned(ffi::PyObject_GetAttr(chunks.as_ptr(), name))?;
-            Ok(is_over.as_ptr() != ffi::Py_False())
-        }
+        source
     }
 
     /// Takes what was waited for: a chunk, or the exception that is set. What comes of it, if
@@ -648,7 +686,7 @@ impl AsyncFields {
     fn take(&self, anext: Object, got: Result<Strong, Raised>) -> Result<Option<Sent>, Raised> {
         if self.delegation.source.is_empty() {
             return match got {
-                Ok(terms) if self.delegates && is_tuple(&terms) => {
+                Ok(terms) if self.delegation.delegated.is_some() && is_tuple(&terms) => {
                     self.delegation.begin(&terms).map(|()| None)
                 }
                 Ok(chunk) => self.pull.take_chunk(chunk).map(|()| None),
@@ -656,7 +694,7 @@ impl AsyncFields {
             };
         }
         match got {
-            Ok(chunk) if self.delegation.takes(&chunk, &self.pull.chunks)? => {
+            Ok(chunk) if self.delegation.takes(&chunk)? => {
                 self.pull.take_chunk(chunk)?;
             }
             got => self.give_back(anext, got)?,
@@ -741,24 +779,30 @@ pub(crate) fn async_iterator<'py>(
     let py = decoder.py();
     refuse_one_chunk(chunks)?;
     let delegating = intern!(py, "_delegating");
-    let delegates = class_has(chunks, delegating);
-    let source = if delegates {
-        chunks.call_method0(delegating)?
+    let (source, delegated) = if class_has(chunks, delegating) {
+        let nothing = Delegated { is_stopped: false.into(), last_byte_ns: 0.into() };
+        let delegated = Bound::new(py, nothing)?;
+        (chunks.call_method1(delegating, (&delegated,))?, Some(delegated))
     } else {
         // SAFETY: a live object; gives a new reference, or null with TypeError set.
-        unsafe { Bound::from_owned_ptr_or_err(py, ffi::PyObject_GetAIter(chunks.as_ptr()))? }
+        let source = unsafe { ffi::PyObject_GetAIter(chunks.as_ptr()) };
+        // SAFETY: as above.
+        (unsafe { Bound::from_owned_ptr_or_err(py, source)? }, None)
     };
-    new_async_iterator(py, new_pull(decoder, Some(ask), chunks, source, done)?, delegates)
+    new_async_iterator(py, new_pull(decoder, Some(ask), chunks, source, done)?, delegated)
 }
 
-fn new_async_iterator(py: Python<'_>, pull: Pull, delegates: bool) -> PyResult<Bound<'_, PyAny>> {
+fn new_async_iterator<'py>(
+    py: Python<'py>,
+    pull: Pull,
+    delegated: Option<Bound<'py, Delegated>>,
+) -> PyResult<Bound<'py, PyAny>> {
     let fields = AsyncFields {
         pull,
         waiting: Slot::new(None),
         waiter: Cell::new(ptr::null_mut()),
         spare: Slot::new(None),
-        delegates,
-        delegation: Delegation::none(),
+        delegation: Delegation::new(delegated),
     };
     // SAFETY: the layout is the type's.
     let made = unsafe {
@@ -805,6 +849,7 @@ fn send(fields: &AsyncFields, anext: Object, value: Object) -> Result<Sent, Rais
             let sent = unsafe { ffi::PyIter_Send(waiting.as_ptr(), value, &raw mut result) };
             fields.pull.asking.set(false);
             if sent == PySendResult::PYGEN_NEXT {
+                fields.delegation.has_waited.set(true);
                 // SAFETY: a new reference.
                 return Ok(Sent::Yield(unsafe { Strong::owned(result)? }));
             }
@@ -822,7 +867,7 @@ fn send(fields: &AsyncFields, anext: Object, value: Object) -> Result<Sent, Rais
         if let Some(item) = fields.pull.ready()? {
             return Ok(Sent::Event(item));
         }
-        let Some(source) = fields.source()? else { return end_of_iteration() };
+        let Some(source) = fields.source() else { return end_of_iteration() };
         fields.waiter.set(anext);
         match start(&source) {
             Ok(waiting) => fields.waiting.set(waiting),
@@ -862,15 +907,20 @@ fn not_awaitable<T>() -> Result<T, Raised> {
     raise(|_| PyTypeError::new_err("the source's __anext__() gave something not awaitable"))
 }
 
-/// Asks an async iterator for its next item: an iterator to send to.
+/// What an async iterator is asked by; a function has no such thing.
+fn anext_of(source: &Strong) -> Option<ffi::unaryfunc> {
+    // SAFETY: a live object, of which the type is.
+    unsafe { (*ffi::Py_TYPE(source.as_ptr())).tp_as_async.as_ref()?.am_anext }
+}
+
+/// Asks an async iterator, or calls a function, for the next item: an iterator to send to.
 fn start(source: &Strong) -> Result<Strong, Raised> {
     // SAFETY: a live object; a slot is called as Python calls it.
     let awaitable = unsafe {
-        let slots = (*ffi::Py_TYPE(source.as_ptr())).tp_as_async;
-        let Some(next) = slots.as_ref().and_then(|slots| slots.am_anext) else {
-            return not_awaitable();
-        };
-        Strong::owned(next(source.as_ptr()))?
+        match anext_of(source) {
+            Some(next) => Strong::owned(next(source.as_ptr()))?,
+            None => Strong::owned(ffi::PyObject_CallNoArgs(source.as_ptr()))?,
+        }
     };
     awaited(awaitable)
 }
@@ -1253,9 +1303,7 @@ pub(crate) fn init(module: &Bound<'_, PyModule>) -> PyResult<()> {
             (ffi::Py_tp_dealloc, anext_dealloc as *mut c_void),
         ],
     )?;
-    let name = |name| Strong::from_bound(PyString::intern(py, name).into_any());
-    let (is_over, last_byte_ns) = (name("is_over"), name("last_byte_ns"));
     TYPES
-        .set(Types { iterator, async_iterator, anext, is_over, last_byte_ns })
+        .set(Types { iterator, async_iterator, anext })
         .map_err(|_| PyImportError::new_err("seamstream._core can be loaded once in a process"))
 }
