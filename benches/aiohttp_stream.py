@@ -83,9 +83,9 @@ async def measure(url: str, payloads: Sequence[bytes], size: int, turns: int) ->
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benches.aiohttp_stream", description=__doc__)
     parser.add_argument(
-        "--events", type=at_least(20), default=20_000, help="a response (default: 20000)"
+        "--events", type=at_least(20), default=5000, help="a response (default: 5000)"
     )
-    parser.add_argument("--turns", type=at_least(2), default=15, help="of each way (default: 15)")
+    parser.add_argument("--turns", type=at_least(2), default=120, help="of each way (default: 120)")
     options = parser.parse_args(arguments)
     blocks = openai(5000).blocks()
     (length, _), *_ = Counter(map(len, blocks)).most_common(1)
