@@ -144,6 +144,26 @@ def test_feed_of_str_is_refused_with_a_hint(implementation: Implementation, stre
         stream.open(implementation).feed("[1]")
 
 
+def test_what_is_no_chunk_is_refused_in_the_same_words(
+    compiled: Implementation, reference: Implementation
+) -> None:
+    def refusal(call: Callable[..., Any], *arguments: Any) -> tuple[type, str]:
+        with pytest.raises((TypeError, ValueError, BufferError)) as caught:
+            call(*arguments)
+        return caught.type, str(caught.value)
+
+    for wrong in ("text", 5, None, [b"x"], memoryview(b"abcd")[::2]):
+        expected = refusal(reference.SSEDecoder().feed, wrong)
+        for implementation in (compiled, reference):
+            assert refusal(implementation.SSEDecoder().feed, wrong) == expected
+            assert refusal(implementation.UTF8Decoder().decode, wrong) == expected
+            assert refusal(implementation.JSONStreamDecoder().feed, wrong) == expected
+    for wrong in (5, (b"",), (b"a", 1), (b"\xe6\x97\xa5", 0)):
+        assert refusal(compiled.UTF8Decoder().setstate, wrong) == refusal(
+            reference.UTF8Decoder().setstate, wrong
+        )
+
+
 def test_feed_after_the_end_says_so_even_to_a_wrong_argument(
     implementation: Implementation, stream: Stream
 ) -> None:

@@ -57,10 +57,15 @@ def to_bytes(chunk: Buffer) -> bytes:
     if type(chunk) is bytes:
         return chunk
     if isinstance(chunk, str):
-        raise TypeError("a bytes-like object is required, not str: encode() the text first")
-    with memoryview(chunk) as view:
+        raise TypeError("a chunk is bytes, not str: take the response's bytes, or encode the text")
+    try:
+        view = memoryview(chunk)
+    except TypeError as error:
+        name = type(chunk).__name__
+        raise TypeError(f"a chunk is a bytes-like object, not {name}") from error
+    with view:
         if not view.c_contiguous:
-            raise BufferError("the buffer is not C-contiguous")
+            raise BufferError("memoryview: underlying buffer is not C-contiguous")
         return view.tobytes()
 
 
@@ -224,13 +229,13 @@ class UTF8Decoder:
         try:
             pending, flag = state
         except (TypeError, ValueError):
-            raise TypeError("the state must be what getstate() returned") from None
+            raise TypeError("state must be what getstate() returned") from None
         if not isinstance(pending, bytes):
             raise TypeError(f"the state's bytes must be bytes, not {type(pending).__name__}")
         if not isinstance(flag, int):
             raise TypeError(f"the state's flag must be an int, not {type(flag).__name__}")
         if codecs.utf_8_decode(pending, "replace", False)[1] != 0:
-            raise ValueError("the state's bytes are not the begin of one character")
+            raise ValueError("state must hold the begin of one character, or nothing")
         self._enter()
         self._pending = bytes(pending)
         self._started = bool(flag)
