@@ -83,9 +83,9 @@ async def measure(url: str, payloads: Sequence[bytes], size: int, turns: int) ->
 def main(arguments: Sequence[str] | None = None) -> int:
     parser = argparse.ArgumentParser(prog="python -m benches.aiohttp_stream", description=__doc__)
     parser.add_argument(
-        "--events", type=at_least(20), default=5000, help="a response (default: 5000)"
+        "--events", type=at_least(20), default=2000, help="a response (default: 2000)"
     )
-    parser.add_argument("--turns", type=at_least(2), default=120, help="of each way (default: 120)")
+    parser.add_argument("--turns", type=at_least(2), default=500, help="of each way (default: 500)")
     options = parser.parse_args(arguments)
     blocks = openai(5000).blocks()
     (length, _), *_ = Counter(map(len, blocks)).most_common(1)
