@@ -1002,7 +1002,7 @@ def test_files_are_sources(tmp_path: Path) -> None:
             assert [len(text) for text in texts(opened)] == [1, 1, 100_000]
         assert file.closed
     with path.open("r") as file, pytest.raises(TypeError, match="open it as binary"):
-        EventStream(file)  # type: ignore[call-overload]
+        EventStream(file)  # type: ignore[arg-type]
 
 
 def test_file_of_a_socket_does_not_wait_for_a_full_buffer() -> None:
@@ -1294,7 +1294,7 @@ def test_only_items_reset_the_time_where_that_is_asked_for() -> None:
 
 def test_cancellation_is_not_taken_for_a_time_out() -> None:
     async def main() -> None:
-        task = asyncio.create_task(anext(aiter(EventStream(stalling(), idle_timeout=60))))  # type: ignore[arg-type]
+        task = asyncio.create_task(anext(aiter(EventStream(stalling(), idle_timeout=60))))  # type: ignore[arg-type, var-annotated]
         await asyncio.sleep(0.01)
         task.cancel()
         with pytest.raises(asyncio.CancelledError):

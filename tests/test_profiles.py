@@ -338,9 +338,9 @@ def test_event_stream_passes_the_profile_on() -> None:
             ("y", None),
         ]
     with pytest.raises(ValueError, match="profile needs framing='sse'"):
-        EventStream(stream, framing="ndjson", profile="openai")  # type: ignore[call-overload]
+        EventStream(stream, framing="ndjson", profile="openai")
     with pytest.raises(ValueError, match="profile must be"):
-        EventStream(stream, profile="nobody")  # type: ignore[arg-type]
+        EventStream(stream, profile="nobody")  # type: ignore[call-overload]
 
 
 @given(cut=cut_streams(), profile=st.sampled_from(PROFILES))

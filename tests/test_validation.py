@@ -436,7 +436,7 @@ def test_schema_errors_do_as_on_error_says() -> None:
         opened: Any = EventStream(
             body,
             model=Delta,
-            on_error=on_error,  # type: ignore[arg-type]
+            on_error=on_error,
             quarantine=entries.append if on_error == "quarantine" else None,
         )
         assert [item.value.id for item in opened] == ["1", "2"]
