@@ -245,19 +245,19 @@ fn take_known(groups: &mut Vec<Known>, paths: Object) -> Option<Known> {
     Some(groups.remove(at))
 }
 
-/// Puts a group in, if it is just paths, and gives what has to go.
-#[inline(always)]
-fn put_known(groups: &mut Vec<Known>, group: Known, most: usize) -> Option<Known> {
-    let paths = group.0.as_ptr();
+/// Whether a group is a tuple of just paths, and so may be kept.
+fn all_may_be_kept(paths: Object) -> bool {
     // SAFETY: a live object, and a tuple where it is read.
-    let may_be = unsafe {
+    unsafe {
         ffi::PyTuple_CheckExact(paths) != 0
             && (0..ffi::PyTuple_GET_SIZE(paths))
                 .all(|at| may_be_kept(ffi::PyTuple_GET_ITEM(paths, at)))
-    };
-    if !may_be {
-        return Some(group);
     }
+}
+
+/// Puts a group in that may be kept, and gives what has to go.
+#[inline(always)]
+fn put_known(groups: &mut Vec<Known>, group: Known, most: usize) -> Option<Known> {
     let oldest = (groups.len() == most).then(|| groups.remove(0));
     groups.push(group);
     oldest
@@ -355,11 +355,14 @@ pub(crate) unsafe fn get_many(
             Strong::borrowed(paths)
         }
     };
-    let (paths, mut many) = match memos.and_then(|memos| memos.take_group(paths.as_ptr())) {
+    let known = memos.and_then(|memos| memos.take_group(paths.as_ptr()));
+    // What was kept may be kept again.
+    let is_kept = known.is_some() || all_may_be_kept(paths.as_ptr());
+    let (paths, mut many) = match known {
         Some(known) => known,
         None => {
             let (paths, many) = group(paths)?;
-            if memos.is_some() {
+            if memos.is_some() && is_kept {
                 // SAFETY: a live object.
                 keep((unsafe { Strong::borrowed(paths.as_ptr()) }, many.clone()));
             }
@@ -377,6 +380,7 @@ pub(crate) unsafe fn get_many(
     };
     let outcome = many.find(text.raw(), is_utf8, found);
     match memos {
+        _ if !is_kept => {}
         Some(memos) => memos.put_group((paths, many)),
         None => keep((paths, many)),
     }

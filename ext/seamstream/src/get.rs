@@ -580,7 +580,7 @@ fn short_string(text: &[u8], begin: usize) -> Option<usize> {
 /// As a [`Memo`] it remembers a text, but for the first value that is a string without escapes. A
 /// text with another short word there, and nothing else that differs, costs two comparisons; one
 /// in which only scalars differ, wanted or not, is compared with that text and not walked through.
-/// All values then stand where they stood, as far as what is before them is as long.
+/// The values are then where they were, moved by what is longer or shorter before them.
 #[derive(Clone, Debug, Default)]
 pub struct Many {
     groups: Box<[Group]>,
