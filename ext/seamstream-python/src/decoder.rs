@@ -1,7 +1,7 @@
 //! `SSEDecoder`: the state of one stream, and `feed`.
 
-use crate::event::{self, Facts, Shared, context_in, new_event, new_retry, shared};
-use crate::machine::{Cell, Pulled, Stream};
+use crate::event::{self, Facts, context_in, new_event, new_retry, shared};
+use crate::machine::{Cell, More, Pulled, Stream};
 use crate::pull;
 use crate::raw::{
     Batch, BytesBuf, Object, Raised, Strong, bytes_of, guard, is_text, new_bytes, new_text,
@@ -14,13 +14,20 @@ use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use pyo3::types::PyString;
 use seamstream::sse::{Block, Error, Flow, Options, Payload, Profile, Sink, SseParser};
-use std::collections::VecDeque;
 use std::ffi::CStr;
 use std::mem::ManuallyDrop;
 
 /// An event stream and what its events need.
 pub(crate) struct EventSource {
     parser: SseParser<BytesBuf>,
+    maker: Maker,
+}
+
+/// The longest event type that is remembered: an idle decoder holds next to nothing.
+const NAME_KEPT: usize = 64;
+
+/// Makes events out of blocks.
+struct Maker {
     last_event_id: Strong,
     /// The event type seen last, which mostly is the next one too.
     last_name: Option<Strong>,
@@ -28,23 +35,10 @@ pub(crate) struct EventSource {
     context: Option<Strong>,
 }
 
-/// The longest event type that is remembered: an idle decoder holds next to nothing.
-const NAME_KEPT: usize = 64;
-
-/// Makes events out of blocks.
-struct Maker<'a> {
-    shared: &'static Shared,
-    last_event_id: &'a mut Strong,
-    /// Whether an event that names no type is a "message".
-    names_message: bool,
-    last_name: &'a mut Option<Strong>,
-    context: &'a mut Option<Strong>,
-}
-
-impl Maker<'_> {
+impl Maker {
     #[inline(always)]
     fn commit_id(&mut self, id: &[u8]) -> Result<(), Raised> {
-        *self.last_event_id = new_text(id)?;
+        self.last_event_id = new_text(id)?;
         Ok(())
     }
 
@@ -55,24 +49,30 @@ impl Maker<'_> {
 
     #[inline(always)]
     fn name(&mut self, name: &[u8]) -> Result<Strong, Raised> {
-        if let Some(last) = self.last_name {
+        if let Some(last) = &self.last_name {
             // SAFETY: a live `str`.
             if unsafe { is_text(last.as_ptr(), name) } {
                 return Ok(last.clone());
             }
         }
-        let found = match self.shared.well_known(name) {
+        self.new_name(name)
+    }
+
+    #[cold]
+    fn new_name(&mut self, name: &[u8]) -> Result<Strong, Raised> {
+        let found = match shared().well_known(name) {
             Some(known) => known.clone(),
             None => new_text(name)?,
         };
         if name.len() <= NAME_KEPT {
-            *self.last_name = Some(found.clone());
+            self.last_name = Some(found.clone());
         }
         Ok(found)
     }
 
+    /// An event; `names_message`: whether one that names no type is a "message".
     #[inline(always)]
-    fn event(&mut self, block: Block<'_, BytesBuf>) -> Result<Strong, Raised> {
+    fn event(&mut self, block: Block<'_, BytesBuf>, names_message: bool) -> Result<Strong, Raised> {
         #[inline(always)]
         fn finish(payload: Payload<'_, BytesBuf>) -> Result<Strong, Raised> {
             match payload {
@@ -80,26 +80,28 @@ impl Maker<'_> {
                 Payload::Owned(buffer) => std::mem::take(buffer).into_bytes(),
             }
         }
-        let event = if !block.event.is_empty() {
-            self.name(block.event)?
-        } else if self.names_message {
-            self.shared.message.clone()
-        } else {
-            self.shared.none.clone()
-        };
+        let shared = shared();
+        let context = Some(context_in(&mut self.context)?);
         let raw = finish(block.payload)?;
         let wire = block.wire.map(finish).transpose()?;
-        let retry = new_retry(self.shared, block.retry)?;
+        let retry = new_retry(shared, block.retry)?;
+        let event = if !block.event.is_empty() {
+            self.name(block.event)?
+        } else if names_message {
+            shared.message.clone()
+        } else {
+            shared.none.clone()
+        };
         let facts = Facts { torn: block.torn, replaced: block.replaced, offset: block.offset };
         let references = [event, self.last_event_id.clone(), retry, raw];
-        let context = Some(context_in(self.context)?);
-        new_event(self.shared, references, [wire, context], &facts)
+        new_event(shared, references, [wire, context], &facts)
     }
 }
 
 /// Takes all events of a chunk.
 struct All<'a> {
-    maker: Maker<'a>,
+    maker: &'a mut Maker,
+    names_message: bool,
     /// Borrowed: it is too large to be moved about.
     batch: &'a mut Batch,
 }
@@ -118,14 +120,15 @@ impl Sink<BytesBuf> for All<'_> {
 
     #[inline(always)]
     fn event(&mut self, block: Block<'_, BytesBuf>) -> Result<Flow, Raised> {
-        self.batch.push(self.maker.event(block)?);
+        self.batch.push(self.maker.event(block, self.names_message)?);
         Ok(Flow::Continue)
     }
 }
 
 /// Takes one event and stops there.
 struct One<'a> {
-    maker: Maker<'a>,
+    maker: &'a mut Maker,
+    names_message: bool,
     event: Option<Strong>,
 }
 
@@ -143,43 +146,50 @@ impl Sink<BytesBuf> for One<'_> {
 
     #[inline(always)]
     fn event(&mut self, block: Block<'_, BytesBuf>) -> Result<Flow, Raised> {
-        self.event = Some(self.maker.event(block)?);
+        self.event = Some(self.maker.event(block, self.names_message)?);
         Ok(Flow::Stop)
     }
 }
 
 impl EventSource {
-    /// The parser and what makes its events, borrowed apart.
     #[inline(always)]
-    fn apart(&mut self) -> (&mut SseParser<BytesBuf>, Maker<'_>) {
-        let EventSource { parser, last_event_id, last_name, context } = self;
-        let names_message = parser.options().profile.names_message();
-        (parser, Maker { shared: shared(), last_event_id, names_message, last_name, context })
+    fn names_message(&self) -> bool {
+        self.parser.options().profile.names_message()
     }
 }
 
 impl Stream for EventSource {
     #[inline(always)]
-    fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>> {
-        let (parser, maker) = self.apart();
-        parser.feed(chunk, &mut All { maker, batch }).map(drop)
+    fn feed_plain(&mut self, chunk: &[u8]) -> Result<Option<(usize, Strong)>, Raised> {
+        let names_message = self.names_message();
+        match self.parser.feed_plain(chunk) {
+            Some((block, used)) => Ok(Some((used, self.maker.event(block, names_message)?))),
+            None => Ok(None),
+        }
     }
 
-    #[inline(always)]
+    // Not in line, for the sake of what is simple: see `SseParser::feed_plain`.
+    #[inline(never)]
+    fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>> {
+        let (names_message, maker) = (self.names_message(), &mut self.maker);
+        self.parser.feed(chunk, &mut All { maker, names_message, batch }).map(drop)
+    }
+
+    #[inline(never)]
     fn feed_one(
         &mut self,
         chunk: &[u8],
-        _: &mut VecDeque<Strong>,
+        _: &mut More,
     ) -> Result<(usize, Option<Strong>), Error<Raised>> {
-        let (parser, maker) = self.apart();
-        let mut sink = One { maker, event: None };
-        let used = parser.feed(chunk, &mut sink)?;
+        let (names_message, maker) = (self.names_message(), &mut self.maker);
+        let mut sink = One { maker, names_message, event: None };
+        let used = self.parser.feed(chunk, &mut sink)?;
         Ok((used, sink.event))
     }
 
     fn close(&mut self, batch: &mut Batch) -> Result<(), Error<Raised>> {
-        let (parser, maker) = self.apart();
-        parser.close(&mut All { maker, batch })
+        let (names_message, maker) = (self.names_message(), &mut self.maker);
+        self.parser.close(&mut All { maker, names_message, batch })
     }
 
     fn abandon(&mut self) {
@@ -195,7 +205,7 @@ impl Stream for EventSource {
     }
 
     fn context(&self) -> Option<&Strong> {
-        self.context.as_ref()
+        self.maker.context.as_ref()
     }
 }
 
@@ -272,7 +282,7 @@ where
 }
 
 /// Chunks up to this size are worth a look before the general path.
-const TINY: ffi::Py_ssize_t = 16;
+const TINY: usize = 16;
 
 unsafe extern "C" fn feed(decoder: Object, chunk: Object) -> Object {
     // SAFETY: Python's method descriptor has checked `decoder`, and keeps both alive.
@@ -280,7 +290,7 @@ unsafe extern "C" fn feed(decoder: Object, chunk: Object) -> Object {
     // SAFETY: appending to the open data line runs no Python code and cannot panic.
     unsafe {
         if ffi::PyBytes_CheckExact(chunk) != 0
-            && ffi::Py_SIZE(chunk) <= TINY
+            && bytes_of(chunk).len() <= TINY
             && let Some(stream) = decoder.idle_stream()
             && stream.parser.feed_inside_data(bytes_of(chunk))
         {
@@ -344,9 +354,7 @@ impl SSEDecoder {
         };
         Ok(SSEDecoder(Cell::new(EventSource {
             parser: SseParser::new(options),
-            last_event_id: exact_text(&last_event_id)?,
-            last_name: None,
-            context,
+            maker: Maker { last_event_id: exact_text(&last_event_id)?, last_name: None, context },
         })))
     }
 
@@ -376,10 +384,11 @@ impl SSEDecoder {
         let mut machine = self.0.enter_py(py)?;
         let old = &mut machine.stream;
         // A context belongs to one connection.
-        let context = renewed_context(py, old.context.as_ref())?;
+        let context = renewed_context(py, old.maker.context.as_ref())?;
         let parser = old.parser.renewed();
-        let last_name = old.last_name.take();
-        let old = machine.reopen(EventSource { parser, last_event_id, last_name, context });
+        let last_name = old.maker.last_name.take();
+        let maker = Maker { last_event_id, last_name, context };
+        let old = machine.reopen(EventSource { parser, maker });
         drop(machine);
         drop(old);
         Ok(())
@@ -434,7 +443,7 @@ impl SSEDecoder {
     /// The last event ID that an empty line committed.
     #[getter]
     fn last_event_id<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyAny>> {
-        Ok(self.0.enter_py(py)?.stream.last_event_id.bind(py))
+        Ok(self.0.enter_py(py)?.stream.maker.last_event_id.bind(py))
     }
 
     /// The last `retry` of the stream in milliseconds, or None.

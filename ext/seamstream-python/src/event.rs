@@ -138,10 +138,9 @@ pub(crate) fn new_event(
     // SAFETY: `Event` is what the type's size was taken from, so every field written lies in the
     // new object; all are written before anybody sees it. Each reference is given away once.
     unsafe {
-        let kind = shared.event_type.as_ptr().cast::<ffi::PyTypeObject>();
         let object = match SHELLS.take() {
             Some(shell) => Strong::borrowed(shell.as_ptr()),
-            None => Strong::owned(ffi::PyObject_New::<ffi::PyObject>(kind))?,
+            None => new_shell(shared)?,
         };
         let made = object.as_ptr().cast::<Event>();
         (*made).event = event.into_ptr();
@@ -158,6 +157,14 @@ pub(crate) fn new_event(
         (*made).parse_error = Cell::new(if facts.torn { TORN } else { UNKNOWN });
         Ok(object)
     }
+}
+
+/// An event of which no field has been written.
+#[inline(never)]
+fn new_shell(shared: &Shared) -> Result<Strong, Raised> {
+    let kind = shared.event_type.as_ptr().cast::<ffi::PyTypeObject>();
+    // SAFETY: a live type; a new object or null.
+    unsafe { Strong::owned(ffi::PyObject_New::<ffi::PyObject>(kind)) }
 }
 
 /// A time in milliseconds as an `int`, or None.
@@ -274,13 +281,14 @@ unsafe extern "C" fn event_dealloc(object: Object) {
         for field in [(*event).event, (*event).id, (*event).retry, (*event).is_done] {
             ffi::Py_DECREF(field);
         }
+        for field in [(*event).data.get(), (*event).wire] {
+            ffi::Py_XDECREF(field);
+        }
         if (*event).context.is_null() {
             ffi::Py_DECREF((*event).raw); // a caller has made it
         } else {
             drop_bytes((*event).raw);
-        }
-        for field in [(*event).data.get(), (*event).wire, (*event).context] {
-            ffi::Py_XDECREF(field);
+            ffi::Py_DECREF((*event).context);
         }
         // With its type: a shell is an event again when its count is no longer 0.
         if !SHELLS.keep(object) {

@@ -3,14 +3,13 @@
 use crate::decoder::{Argument, add_feed, context_of, limits_of, one_of, payload, renewed_context};
 use crate::event::context_in;
 use crate::frame::{kind_object, new_frame};
-use crate::machine::{Cell, Pulled, Stream};
+use crate::machine::{Cell, More, Pulled, Stream};
 use crate::pull;
 use crate::raw::{Batch, BytesBuf, Object, Raised, Strong, guard, new_bytes};
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
 use seamstream::json_stream::{Frame, Framing, JsonParser, Kind, Options, Sink};
 use seamstream::sse::{Error, Flow, Payload};
-use std::collections::VecDeque;
 use std::ffi::CStr;
 
 /// A JSON stream and what its frames need.
@@ -50,7 +49,7 @@ impl Sink<BytesBuf> for All<'_> {
 struct One<'a> {
     context: &'a mut Option<Strong>,
     first: Option<Strong>,
-    more: &'a mut VecDeque<Strong>,
+    more: &'a mut More,
 }
 
 impl Sink<BytesBuf> for One<'_> {
@@ -62,13 +61,18 @@ impl Sink<BytesBuf> for One<'_> {
         if self.first.is_none() {
             self.first = Some(frame);
         } else {
-            self.more.push_back(frame);
+            self.more.get_or_insert_default().push_back(frame);
         }
         Ok(Flow::Stop)
     }
 }
 
 impl Stream for FrameSource {
+    #[inline(always)]
+    fn feed_plain(&mut self, _: &[u8]) -> Result<Option<(usize, Strong)>, Raised> {
+        Ok(None)
+    }
+
     #[inline(always)]
     fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>> {
         let context = &mut self.context;
@@ -79,7 +83,7 @@ impl Stream for FrameSource {
     fn feed_one(
         &mut self,
         chunk: &[u8],
-        more: &mut VecDeque<Strong>,
+        more: &mut More,
     ) -> Result<(usize, Option<Strong>), Error<Raised>> {
         let mut sink = One { context: &mut self.context, first: None, more };
         let used = self.parser.feed(chunk, &mut sink)?;

@@ -2,7 +2,7 @@
 
 use crate::errors;
 use crate::event::{self, shared};
-use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of, held};
+use crate::raw::{Batch, Chunk, Object, Raised, Strong, bytes_of, held, tuple_of_one};
 use pyo3::ffi;
 use pyo3::prelude::*;
 use pyo3::pyclass::{PyTraverseError, PyVisit};
@@ -11,10 +11,20 @@ use std::cell::UnsafeCell;
 use std::collections::VecDeque;
 use std::mem::ManuallyDrop;
 use std::ops::{Deref, DerefMut};
-use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
+use std::sync::atomic::{AtomicU8, AtomicU32, Ordering};
+
+/// Items that an iterator gives next; with nothing in it, it is None.
+///
+/// In a box: 24 bytes that an idle decoder does not need.
+#[allow(clippy::box_collection)]
+pub(crate) type More = Option<Box<VecDeque<Strong>>>;
 
 /// A parser that makes Python objects of what it finds.
 pub(crate) trait Stream {
+    /// Parses the first item of a chunk and says how much of it that took, if that is simple.
+    /// None: nothing was done.
+    fn feed_plain(&mut self, chunk: &[u8]) -> Result<Option<(usize, Strong)>, Raised>;
+
     /// Parses a chunk into the batch.
     fn feed(&mut self, chunk: &[u8], batch: &mut Batch) -> Result<(), Error<Raised>>;
 
@@ -23,7 +33,7 @@ pub(crate) trait Stream {
     fn feed_one(
         &mut self,
         chunk: &[u8],
-        more: &mut VecDeque<Strong>,
+        more: &mut More,
     ) -> Result<(usize, Option<Strong>), Error<Raised>>;
 
     /// The end of the stream: its last items into the batch.
@@ -59,8 +69,7 @@ struct Rest {
     /// What of it is used.
     pos: usize,
     /// The next items, when they had to be looked at, or came with the one before.
-    #[allow(clippy::box_collection)] // 24 bytes that an idle decoder does not need
-    ahead: Option<Box<VecDeque<Strong>>>,
+    ahead: More,
 }
 
 /// A stream, its state, and what its iterator has in hand.
@@ -76,23 +85,51 @@ impl<S: Stream> Machine<S> {
     /// Feeds a chunk and gives its items as a tuple.
     #[inline(always)]
     pub fn feed(&mut self, chunk: &[u8]) -> Result<Strong, Raised> {
+        match self.stream.feed_plain(chunk) {
+            Ok(Some((used, item))) if used == chunk.len() => match tuple_of_one(item) {
+                Ok(items) => Ok(items),
+                Err(Raised) => self.lost(),
+            },
+            first => self.feed_all(chunk, first),
+        }
+    }
+
+    /// Feeds a chunk of which the first item may have been found.
+    #[inline(never)]
+    fn feed_all(
+        &mut self,
+        chunk: &[u8],
+        first: Result<Option<(usize, Strong)>, Raised>,
+    ) -> Result<Strong, Raised> {
         let mut batch = Batch::new();
-        match self.stream.feed(chunk, &mut batch) {
+        let fed = first.map_err(Error::Sink).and_then(|first| {
+            let mut used = 0;
+            if let Some((len, item)) = first {
+                used = len;
+                batch.push(item);
+            }
+            self.stream.feed(chunk.get(used..).unwrap_or_default(), &mut batch)
+        });
+        match fed {
             Ok(()) if batch.is_empty() => Ok(shared().empty_tuple.clone()),
             Ok(()) => self.hand_out(&mut batch),
             Err(error) => self.stopped(error, &mut batch),
         }
     }
 
-    /// The tuple of what was found. Without memory for it the items are lost, and nobody may go
-    /// on as if they had come out.
+    /// The tuple of what was found.
     #[inline(always)]
     fn hand_out(&mut self, batch: &mut Batch) -> Result<Strong, Raised> {
-        batch.take_tuple().inspect_err(|Raised| {
-            self.stream.abandon();
-            self.failure = None;
-            self.state = State::Failed;
-        })
+        batch.take_tuple().or_else(|Raised| self.lost())
+    }
+
+    /// Without memory for their tuple items are lost, and nobody may go on as if they had come out.
+    #[cold]
+    fn lost(&mut self) -> Result<Strong, Raised> {
+        self.stream.abandon();
+        self.failure = None;
+        self.state = State::Failed;
+        Err(Raised)
     }
 
     /// The parser cannot go on: nothing complete is lost, so items come before the error.
@@ -190,18 +227,25 @@ impl<S: Stream> Machine<S> {
         // SAFETY: `rest.chunk` is exact `bytes` here and stays until the busy flag is given
         // back, which is after the slice's last use.
         let bytes = unsafe { bytes_of(chunk.as_ptr()) };
-        let mut more = VecDeque::new();
-        match self.stream.feed_one(&bytes[self.rest.pos..], &mut more) {
+        let rest = bytes.get(self.rest.pos..).unwrap_or_default();
+        let found = match self.stream.feed_plain(rest) {
+            Ok(Some((used, item))) => Ok((used, Some(item))),
+            Ok(None) => self.stream.feed_one(rest, &mut self.rest.ahead),
+            Err(raised) => Err(Error::Sink(raised)),
+        };
+        match found {
             Ok((used, item)) => {
                 self.rest.pos += used;
-                if !more.is_empty() {
-                    self.rest.ahead = Some(Box::new(more));
-                } else if self.rest.pos == bytes.len() {
-                    self.rest = Rest::default();
+                if self.rest.pos == bytes.len() && self.rest.ahead.is_none() {
+                    self.rest.owner = 0;
+                    self.rest.chunk = None;
                 }
                 Ok(item)
             }
-            Err(error) => Err(self.fail(error)),
+            Err(error) => {
+                self.rest.ahead = None;
+                Err(self.fail(error))
+            }
         }
     }
 
@@ -328,22 +372,34 @@ impl<S: Stream> Machine<S> {
         self.check_open()?;
         // SAFETY: a live object.
         if unsafe { ffi::PyBytes_CheckExact(chunk.as_ptr()) } != 0 {
-            self.rest = Rest { owner, chunk: Some(chunk), pos: 0, ahead: None };
+            self.hold(owner, chunk);
             return Ok(());
         }
         // SAFETY: `chunk` outlives the view.
         let view = unsafe { Chunk::new(chunk.as_ptr())? };
         let items = self.feed(view.bytes())?;
-        self.rest = Rest { owner, chunk: Some(items), pos: 0, ahead: None };
+        self.hold(owner, items);
         Ok(())
+    }
+
+    /// Puts something new in an iterator's hand, where nothing is left.
+    #[inline(always)]
+    fn hold(&mut self, owner: u64, chunk: Strong) {
+        self.rest.owner = owner;
+        self.rest.chunk = Some(chunk);
+        self.rest.pos = 0;
     }
 }
 
+/// Somebody is inside.
+const BUSY: u8 = 0b01;
+/// The iterator that got the last chunk went away while somebody was inside.
+const LEFT: u8 = 0b10;
+
 /// A machine that lets one user in at a time.
 pub(crate) struct Cell<S> {
-    busy: AtomicBool,
-    /// The iterator that got the last chunk went away while somebody was inside.
-    is_left: AtomicBool,
+    /// Bits: [`BUSY`], [`LEFT`].
+    flags: AtomicU8,
     /// The low half of that iterator's number: all of it would make each idle decoder larger.
     last_owner: AtomicU32,
     machine: UnsafeCell<Machine<S>>,
@@ -390,15 +446,23 @@ impl<S: Stream> Drop for Entered<'_, S> {
             self.rest = Rest::default();
             self.stream.abandon();
         }
-        self.0.busy.store(false, Ordering::Release);
+        self.0.let_out();
+    }
+}
+
+impl<S: Stream> Entered<'_, S> {
+    /// As if dropped where no panic is under way, which costs to find out.
+    #[inline(always)]
+    fn leave(self) {
+        self.0.let_out();
+        std::mem::forget(self);
     }
 }
 
 impl<S: Stream> Cell<S> {
     pub fn new(stream: S) -> Self {
         Cell {
-            busy: AtomicBool::new(false),
-            is_left: AtomicBool::new(false),
+            flags: AtomicU8::new(0),
             last_owner: AtomicU32::new(0),
             machine: UnsafeCell::new(Machine::new(stream)),
         }
@@ -418,23 +482,38 @@ impl<S: Stream> Cell<S> {
     pub fn enter_if_free(&self) -> Option<Entered<'_, S>> {
         // With the GIL no two threads are here at once: a plain read and write is exact.
         #[cfg(not(Py_GIL_DISABLED))]
-        let free = !self.busy.load(Ordering::Relaxed);
+        let flags = {
+            let flags = self.flags.load(Ordering::Relaxed);
+            self.flags.store(flags | BUSY, Ordering::Relaxed);
+            flags
+        };
         #[cfg(Py_GIL_DISABLED)]
-        let free = !self.busy.swap(true, Ordering::Acquire);
-        if !free {
+        let flags = self.flags.fetch_or(BUSY, Ordering::Acquire);
+        if flags == 0 { Some(Entered(self)) } else { self.enter_with(flags) }
+    }
+
+    #[cold]
+    fn enter_with(&self, flags: u8) -> Option<Entered<'_, S>> {
+        if flags & BUSY != 0 {
             return None;
         }
-        self.busy.store(true, Ordering::Relaxed);
         let mut entered = Entered(self);
-        if self.is_left.load(Ordering::Relaxed) {
-            self.is_left.store(false, Ordering::Relaxed);
-            // What is in hand came last, so that it is that iterator's, if anybody's.
-            let owner = entered.rest.owner;
-            if low_half(owner) == self.last_owner.load(Ordering::Relaxed) {
-                entered.release(owner);
-            }
+        self.flags.fetch_and(!LEFT, Ordering::Relaxed);
+        // What is in hand came last, so that it is that iterator's, if anybody's.
+        let owner = entered.rest.owner;
+        if low_half(owner) == self.last_owner.load(Ordering::Relaxed) {
+            entered.release(owner);
         }
         Some(entered)
+    }
+
+    #[inline(always)]
+    fn let_out(&self) {
+        // Whoever is inside is alone to write, but for `LEFT`, which may be set meanwhile.
+        #[cfg(not(Py_GIL_DISABLED))]
+        self.flags.store(self.flags.load(Ordering::Relaxed) & !BUSY, Ordering::Relaxed);
+        #[cfg(Py_GIL_DISABLED)]
+        self.flags.fetch_and(!BUSY, Ordering::Release);
     }
 
     pub fn enter_py(&self, py: Python<'_>) -> PyResult<Entered<'_, S>> {
@@ -450,7 +529,7 @@ impl<S: Stream> Cell<S> {
     #[inline(always)]
     #[allow(clippy::mut_from_ref)]
     pub unsafe fn idle_stream(&self) -> Option<&mut S> {
-        if cfg!(Py_GIL_DISABLED) || self.busy.load(Ordering::Relaxed) {
+        if cfg!(Py_GIL_DISABLED) || self.flags.load(Ordering::Relaxed) & BUSY != 0 {
             return None;
         }
         // SAFETY: nobody is inside, and with the GIL nobody comes in before the caller is done.
@@ -482,6 +561,29 @@ impl<S: Stream> Cell<S> {
     /// `feed` of the Python class.
     #[inline(always)]
     pub fn feed_object(&self, chunk: Object) -> Result<Strong, Raised> {
+        // SAFETY: Python keeps the argument of `feed` alive, exact `bytes` or not.
+        unsafe {
+            if ffi::PyBytes_CheckExact(chunk) == 0 {
+                return self.feed_buffer(chunk);
+            }
+            self.feed_bytes(bytes_of(chunk))
+        }
+    }
+
+    /// The same with what is in exact `bytes`.
+    #[inline(always)]
+    fn feed_bytes(&self, chunk: &[u8]) -> Result<Strong, Raised> {
+        let mut machine = self.enter()?;
+        machine.settle()?;
+        machine.check_open()?;
+        let items = machine.feed(chunk)?;
+        machine.leave();
+        Ok(items)
+    }
+
+    /// The same with any other buffer.
+    #[cold]
+    fn feed_buffer(&self, chunk: Object) -> Result<Strong, Raised> {
         let mut machine = self.enter()?;
         machine.settle()?;
         machine.check_open()?;
@@ -523,7 +625,9 @@ impl<S: Stream> Pulled for Cell<S> {
         if machine.rest.owner != owner {
             machine.settle()?;
         }
-        Ok(machine.next_of(owner))
+        let item = machine.next_of(owner);
+        machine.leave();
+        Ok(item)
     }
 
     #[inline]
@@ -531,6 +635,7 @@ impl<S: Stream> Pulled for Cell<S> {
         let mut machine = self.enter()?;
         machine.take_chunk(owner, chunk)?;
         self.last_owner.store(low_half(owner), Ordering::Relaxed);
+        machine.leave();
         Ok(())
     }
 
@@ -545,7 +650,7 @@ impl<S: Stream> Pulled for Cell<S> {
             Some(mut machine) => machine.release(owner),
             // Somebody further up is inside, who may have no idea: whoever comes next sees to it.
             None if self.last_owner.load(Ordering::Relaxed) == low_half(owner) => {
-                self.is_left.store(true, Ordering::Relaxed);
+                self.flags.fetch_or(LEFT, Ordering::Relaxed);
             }
             None => {}
         }

@@ -12,7 +12,7 @@ use pyo3::prelude::*;
 use seamstream::utf8::{self, Shape, Width};
 use seamstream::{OutOfMemory, PayloadBuf};
 use std::cell::UnsafeCell;
-use std::mem::{MaybeUninit, offset_of};
+use std::mem::{ManuallyDrop, MaybeUninit, offset_of};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::ptr::{self, NonNull};
 use std::slice::{from_raw_parts, from_raw_parts_mut};
@@ -106,7 +106,7 @@ pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
     unsafe {
         from_raw_parts(
             ffi::PyBytes_AS_STRING(bytes).cast::<u8>(),
-            ffi::Py_SIZE(bytes).unsigned_abs(),
+            ffi::Py_SIZE(bytes).cast_unsigned(), // never negative
         )
     }
 }
@@ -114,29 +114,43 @@ pub(crate) unsafe fn bytes_of<'a>(bytes: Object) -> &'a [u8] {
 /// A new `bytes` object.
 #[inline(always)]
 pub(crate) fn new_bytes(bytes: &[u8]) -> Result<Strong, Raised> {
-    if may_be_spare(bytes.len()) {
-        let made = match take_spare(bytes.len()) {
-            Some(spare) => spare,
-            // SAFETY: a new object, of a length that has no objects ready.
-            None => unsafe {
-                let room = room_for(bytes.len()).cast_signed();
-                Strong::owned(ffi::PyBytes_FromStringAndSize(ptr::null(), room))?
-            },
-        };
-        // SAFETY: exact `bytes` with room for so many and a NUL, which nobody else knows.
-        unsafe {
-            let data = ffi::PyBytes_AS_STRING(made.as_ptr()).cast::<u8>().cast_mut();
-            ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
-            set_len(made.as_ptr(), bytes.len());
-        }
-        return Ok(made);
+    if may_be_spare(bytes.len())
+        && let Some(spare) = take_spare(bytes.len())
+    {
+        // SAFETY: what was kept has room for so many, and nobody else knows it.
+        unsafe { fill(spare.as_ptr(), bytes) };
+        return Ok(spare);
     }
-    // SAFETY: pointer and length are those of a slice, which is never longer than isize::MAX.
+    new_bytes_without_spare(bytes)
+}
+
+#[inline(never)]
+fn new_bytes_without_spare(bytes: &[u8]) -> Result<Strong, Raised> {
+    // SAFETY: pointer and length are those of a slice, which is never longer than isize::MAX. What
+    // may become a spare has the room of one, and is of a length that has no objects ready.
     unsafe {
-        Strong::owned(ffi::PyBytes_FromStringAndSize(
-            bytes.as_ptr().cast(),
-            bytes.len().cast_signed(),
-        ))
+        if may_be_spare(bytes.len()) {
+            let room = room_for(bytes.len()).cast_signed();
+            let made = Strong::owned(ffi::PyBytes_FromStringAndSize(ptr::null(), room))?;
+            fill(made.as_ptr(), bytes);
+            return Ok(made);
+        }
+        let (data, len) = (bytes.as_ptr().cast(), bytes.len().cast_signed());
+        Strong::owned(ffi::PyBytes_FromStringAndSize(data, len))
+    }
+}
+
+/// Makes `bytes` what an object holds.
+///
+/// # Safety
+/// `object` is exact `bytes` that nobody else knows, and has room for so many.
+#[inline(always)]
+unsafe fn fill(object: Object, bytes: &[u8]) {
+    // SAFETY: the caller's promise.
+    unsafe {
+        let data = ffi::PyBytes_AS_STRING(object).cast::<u8>().cast_mut();
+        ptr::copy_nonoverlapping(bytes.as_ptr(), data, bytes.len());
+        set_len(object, bytes.len());
     }
 }
 
@@ -183,7 +197,7 @@ impl Spares {
         let (spares, count) = unsafe { &mut *self.0.get() };
         let last = count.checked_sub(1)?;
         *count = last;
-        NonNull::new(spares[last])
+        spares.get(last).copied().and_then(NonNull::new)
     }
 
     /// False: there is no place for it.
@@ -211,7 +225,7 @@ static PAYLOADS: Spares = Spares::new();
 /// The class of sizes in which Python's allocator has so many bytes.
 #[inline(always)]
 const fn size_class(len: usize) -> usize {
-    (len + BYTES_HEADER).div_ceil(16)
+    (len + BYTES_HEADER + 15) >> 4
 }
 
 /// How many bytes take no more of Python's allocator than `len` do.
@@ -231,7 +245,7 @@ const fn may_be_spare(len: usize) -> bool {
 fn take_spare(len: usize) -> Option<Strong> {
     let spare = Strong(PAYLOADS.take()?);
     // SAFETY: exact `bytes`.
-    let room = size_class(unsafe { ffi::Py_SIZE(spare.as_ptr()) }.unsigned_abs());
+    let room = size_class(unsafe { ffi::Py_SIZE(spare.as_ptr()) }.cast_unsigned());
     room.wrapping_sub(size_class(len)).le(&1).then_some(spare)
 }
 
@@ -485,17 +499,29 @@ impl Drop for BytesBuf {
     }
 }
 
+/// A tuple with one item.
+#[inline(always)]
+pub(crate) fn tuple_of_one(item: Strong) -> Result<Strong, Raised> {
+    // SAFETY: the tuple is new, and the one slot of it is filled once.
+    unsafe {
+        let tuple = Strong::owned(ffi::PyTuple_New(1))?;
+        ffi::PyTuple_SET_ITEM(tuple.as_ptr(), 0, item.into_ptr());
+        Ok(tuple)
+    }
+}
+
 /// New objects on their way into a tuple; the first 64 need no memory of their own.
 pub(crate) struct Batch {
     first: [MaybeUninit<Object>; 64],
     len: usize,
-    more: Vec<Strong>,
+    more: ManuallyDrop<Vec<Strong>>,
 }
 
 impl Batch {
     #[inline(always)]
     pub fn new() -> Self {
-        Batch { first: [const { MaybeUninit::uninit() }; 64], len: 0, more: Vec::new() }
+        let first = [const { MaybeUninit::uninit() }; 64];
+        Batch { first, len: 0, more: ManuallyDrop::new(Vec::new()) }
     }
 
     #[inline(always)]
@@ -504,8 +530,13 @@ impl Batch {
             slot.write(object.into_ptr());
             self.len += 1;
         } else {
-            self.more.push(object);
+            self.push_more(object);
         }
+    }
+
+    #[cold]
+    fn push_more(&mut self, object: Strong) {
+        self.more.push(object);
     }
 
     pub fn is_empty(&self) -> bool {
@@ -528,20 +559,26 @@ impl Batch {
                 ffi::PyTuple_SET_ITEM(tuple.as_ptr(), at, object.into_ptr());
             }
             self.len = 0;
+            drop(std::mem::take(&mut *self.more));
             Ok(tuple)
         }
+    }
+
+    #[cold]
+    fn drop_all(&mut self) {
+        for slot in &self.first[..std::mem::take(&mut self.len)] {
+            // SAFETY: the first `len` slots hold references that are owned.
+            unsafe { ffi::Py_DECREF(slot.assume_init()) }
+        }
+        drop(std::mem::take(&mut *self.more));
     }
 }
 
 impl Drop for Batch {
     #[inline(always)]
     fn drop(&mut self) {
-        if self.len == 0 {
-            return; // so that `more` is empty too
-        }
-        for slot in &self.first[..self.len] {
-            // SAFETY: the first `len` slots hold references that are owned.
-            unsafe { ffi::Py_DECREF(slot.assume_init()) }
+        if self.len != 0 {
+            self.drop_all(); // else `more` is empty too, and has no memory
         }
     }
 }

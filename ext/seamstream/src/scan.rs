@@ -41,7 +41,7 @@ pub(crate) trait Job {
 }
 
 /// Runs `job` with the best kernel that this machine has.
-#[inline]
+#[inline(always)]
 pub(crate) fn with_kernel<J: Job>(job: J) -> J::Output {
     #[cfg(target_arch = "x86_64")]
     {
@@ -49,7 +49,7 @@ pub(crate) fn with_kernel<J: Job>(job: J) -> J::Output {
             // SAFETY: `has_avx2` has just said that the features are there.
             unsafe { x86::run_avx2(job) }
         } else {
-            job.run(x86::Sse2)
+            x86::run_sse2(job)
         }
     }
     #[cfg(not(target_arch = "x86_64"))]
@@ -126,9 +126,17 @@ mod x86 {
 
     /// # Safety
     /// The machine must have the features: see [`has_avx2`].
+    #[inline(never)]
     #[target_feature(enable = "avx2,bmi1,bmi2,lzcnt")]
     pub(super) unsafe fn run_avx2<J: Job>(job: J) -> J::Output {
         job.run(Avx2(()))
+    }
+
+    /// Apart, as `run_avx2` is, so that the callers have neither in them.
+    #[cold]
+    #[inline(never)]
+    pub(super) fn run_sse2<J: Job>(job: J) -> J::Output {
+        job.run(Sse2)
     }
 
     /// SSE2, which every x86-64 machine has.
@@ -252,6 +260,61 @@ mod x86 {
                 (top_bits(eol) != 0, top_bits(high) != 0)
             }
         }
+    }
+}
+
+/// How far [`NearEols`] look.
+const NEAR: usize = 16 * BLOCK;
+
+/// The first line ends of a chunk, for what nearly always is near, in as little code as can be.
+///
+/// There is none more than [`NEAR`] bytes from the start, nor in a chunk shorter than a block.
+pub(crate) struct NearEols<'a, K> {
+    chunk: &'a [u8],
+    kernel: K,
+    /// Where the current block begins, and where the next one.
+    base: usize,
+    next: usize,
+    end: usize,
+    /// Bits of the current block: line ends still to come, and bytes outside ASCII.
+    eols: u64,
+    high: u64,
+    /// Bytes outside ASCII in the blocks before the current one.
+    seen_high: u64,
+}
+
+impl<'a, K: Kernel> NearEols<'a, K> {
+    #[inline(always)]
+    pub fn new(kernel: K, chunk: &'a [u8]) -> Self {
+        let end = if chunk.len() < BLOCK { 0 } else { chunk.len().min(NEAR) };
+        NearEols { chunk, kernel, base: 0, next: 0, end, eols: 0, high: 0, seen_high: 0 }
+    }
+
+    /// The next CR or LF, whichever comes first.
+    #[inline(always)]
+    pub fn next_eol(&mut self) -> Option<usize> {
+        while self.eols == 0 {
+            if self.next >= self.end {
+                return None;
+            }
+            self.base = self.next;
+            self.next += BLOCK;
+            self.seen_high |= self.high;
+            // The last block is read with bytes before it, which are shifted out.
+            let at = self.base.min(self.chunk.len() - BLOCK);
+            let masks = self.kernel.masks(self.chunk.get(at..)?.first_chunk()?);
+            let before = self.base - at;
+            (self.eols, self.high) = (masks.eol >> before, masks.high >> before);
+        }
+        let within = self.eols.trailing_zeros();
+        self.eols &= self.eols - 1;
+        Some(self.base + within as usize)
+    }
+
+    /// Whether a byte before `eol`, the last one given, is outside ASCII.
+    #[inline(always)]
+    pub fn high_until(&self, eol: usize) -> bool {
+        (self.seen_high | (self.high & !(!0 << (eol - self.base)))) != 0
     }
 }
 

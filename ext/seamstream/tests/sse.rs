@@ -57,20 +57,103 @@ impl Sink<Vec<u8>> for Collector {
     }
 }
 
+/// What a stream gives; the same with the quick way first, where there is one.
 fn decode(
     options: Options,
     chunks: &[&[u8]],
 ) -> (Collector, SseParser<Vec<u8>>, Option<Error<Infallible>>) {
+    let decoded = decode_by(options, chunks, false);
+    let plainly = decode_by(options, chunks, true);
+    assert_eq!(plainly.0, decoded.0);
+    assert_eq!(plainly.1.stats(), decoded.1.stats());
+    assert_eq!(plainly.1.at_boundary(), decoded.1.at_boundary());
+    assert_eq!(plainly.2, decoded.2);
+    decoded
+}
+
+fn decode_by(
+    options: Options,
+    chunks: &[&[u8]],
+    plain_first: bool,
+) -> (Collector, SseParser<Vec<u8>>, Option<Error<Infallible>>) {
     let mut parser = SseParser::new(options);
     let mut collector = Collector::default();
     for chunk in chunks {
-        match parser.feed(chunk, &mut collector) {
-            Ok(used) => assert_eq!(used, chunk.len()),
+        let mut rest = *chunk;
+        while plain_first && let Some((block, used)) = parser.feed_plain(rest) {
+            assert_eq!(collector.event(block), Ok(Flow::Continue));
+            rest = &rest[used..];
+        }
+        match parser.feed(rest, &mut collector) {
+            Ok(used) => assert_eq!(used, rest.len()),
             Err(error) => return (collector, parser, Some(error)),
         }
     }
     let error = parser.close(&mut collector).err();
     (collector, parser, error)
+}
+
+#[test]
+fn plain_events_of_every_length_are_told_apart_from_others() {
+    let heads = [
+        ("", true),
+        ("event: ping\n", true),
+        ("event: \u{e9}\r\n", true),
+        ("event: ping\r", false),
+        ("event: a\nevent: b\n", false),
+        ("id: 1\n", false),
+        (": comment\n", false),
+    ];
+    let ends = [
+        ("\n\n", true),
+        ("\r\n\r\n", true),
+        ("\r\r", false),
+        ("\n\r\n", false),
+        ("\r\n\n", false),
+        ("\ndata: more\n\n", false),
+        ("\n", false),
+        ("", true), // the line goes on in what follows
+    ];
+    let first = b"data: first\n\n"; // so that no byte order mark is near
+    for len in (0..200).chain((1..20).flat_map(|blocks| blocks * 64 - 24..blocks * 64 + 2)) {
+        for ((head, is_head), (end, is_end)) in heads.iter().flat_map(|h| ends.map(|e| (h, e))) {
+            for odd in [&b""[..], "\u{1f680}".as_bytes(), b"\xff", b"\0"] {
+                let mut event = [head.as_bytes(), b"data: ", &vec![b'x'; len]].concat();
+                event.extend([odd, end.as_bytes()].concat());
+                let size = event.len();
+                // What follows must not be taken for a part of it, nor be passed over.
+                let after = "data: \u{e9}\n\n".as_bytes();
+                let together = [&event, after].concat();
+                for max_event_bytes in [8 << 20, size, size - 1, size.saturating_sub(2), size / 2] {
+                    let options = Options { max_event_bytes, ..OPTIONS };
+                    let whole = decode(options, &[first, &together]);
+                    let cut = decode(options, &[first, &event, after]);
+                    assert_eq!(cut.0, whole.0, "{head:?} {len} {odd:?} {end:?}");
+                    assert_eq!(cut.1.stats(), whole.1.stats());
+                    assert_eq!(cut.2, whole.2);
+                }
+                let mut parser = SseParser::<Vec<u8>>::new(OPTIONS);
+                parser.feed(first, &mut Collector::default()).expect("no limit is near");
+                let found = parser.feed_plain(&together).is_some();
+                let is_plain = *is_head && is_end;
+                assert!(is_plain || !found, "{head:?} {len} {odd:?} {end:?}");
+                if together.len() >= 64 && size < 1000 {
+                    assert_eq!(found, is_plain, "{head:?} {len} {odd:?} {end:?}");
+                }
+            }
+        }
+    }
+}
+
+#[test]
+fn plain_event_after_a_cr_leaves_the_line_ends_around_it_alone() {
+    // Here every empty line is an event, and so is the LF, which ends no CRLF.
+    let options = Options { profile: Profile::Openai, ..OPTIONS };
+    let event = [&b"data: "[..], &[b'x'; 80], b"\n\n"].concat();
+    for lines in ["id: 1\n\n", "id: 1\r\r", "id: 1\r\n\r\n"] {
+        let (got, ..) = decode(options, &[lines.as_bytes(), &event, b"\n"]);
+        assert_eq!(got.events.len(), 3, "{lines:?}");
+    }
 }
 
 #[test]
