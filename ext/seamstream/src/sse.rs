@@ -6,9 +6,11 @@
 //! out as slices of the chunk. A block that a chunk cuts becomes an [`Open`] one:
 //! its payload grows where it will stay, everything else is kept in a compact
 //! record from which the exact bytes of a torn tail can be told again.
+//! [`SseParser::feed_plain`] is a short cut before them, for one event a chunk.
 //!
 //! Every byte is scanned once; twice is, of the block that a chunk cuts, the part in the
-//! chunk in which it began, and after an event type a data line that does not end its block.
+//! chunk in which it began, and after an event type a data line that does not end its block;
+//! and once more, up to 1 KiB, what a chunk begins with when the short cut does not take it.
 
 use crate::scan::{Job, Kernel, NearEols, Scanner, with_kernel};
 use crate::utf8::count_replaced;
