@@ -444,6 +444,31 @@ def test_iterator_dropped_without_events_left_leaves_the_decoder_open(
     del iterator
 
 
+def test_iterator_that_goes_away_while_another_takes_a_chunk_takes_nothing_from_it(
+    implementation: Implementation,
+) -> None:
+    chunk = bytearray(b"".join(b"data: %d\n\n" % n for n in range(30)))
+    thresholds = gc.get_threshold()
+    gc.collect()
+    gc.disable()
+    try:
+        decoder = implementation.SSEDecoder()
+        other = decoder.iter([chunk])
+        first_one: list[Any] = [decoder.iter([b"data: first\n\n"])]
+        assert next(first_one[0]).data == "first"
+        first_one.append(first_one)  # only the collector ends it
+        del first_one
+        kept: list[Any] = [[] for _ in range(2000)]
+        gc.set_threshold(1)
+        gc.enable()  # up to CPython 3.11 it comes with the next tuple, which `other` makes inside
+        event = next(other)
+    finally:
+        gc.set_threshold(*thresholds)
+        gc.enable()
+    del kept
+    assert [event.data, *data(other)] == [str(n) for n in range(30)]
+
+
 def test_reset_forgets_the_rest_and_the_iterator_goes_on_with_its_next_chunk(
     implementation: Implementation, puller: Puller
 ) -> None:

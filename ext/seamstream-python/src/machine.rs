@@ -224,8 +224,8 @@ impl<S: Stream> Machine<S> {
     #[inline(always)]
     fn parse_rest(&mut self) -> Result<Option<Strong>, PyErr> {
         let Some(chunk) = &self.rest.chunk else { return Ok(None) };
-        // SAFETY: `rest.chunk` is exact `bytes` here and stays until the busy flag is given
-        // back, which is after the slice's last use.
+        // SAFETY: `rest.chunk` is exact `bytes` here; it is let go of below, after the slice's
+        // last use, or when nobody is inside any more.
         let bytes = unsafe { bytes_of(chunk.as_ptr()) };
         let rest = bytes.get(self.rest.pos..).unwrap_or_default();
         let found = match self.stream.feed_plain(rest) {
@@ -400,7 +400,8 @@ const LEFT: u8 = 0b10;
 pub(crate) struct Cell<S> {
     /// Bits: [`BUSY`], [`LEFT`].
     flags: AtomicU8,
-    /// The low half of that iterator's number: all of it would make each idle decoder larger.
+    /// The low half of the number of the iterator that got the last chunk: all of it would make
+    /// each idle decoder larger.
     last_owner: AtomicU32,
     machine: UnsafeCell<Machine<S>>,
 }
@@ -635,6 +636,9 @@ impl<S: Stream> Pulled for Cell<S> {
         let mut machine = self.enter()?;
         machine.take_chunk(owner, chunk)?;
         self.last_owner.store(low_half(owner), Ordering::Relaxed);
+        // Whoever went away meanwhile had nothing in hand, or there would have been no room for
+        // this; what is there now is of somebody who is still here.
+        self.flags.store(BUSY, Ordering::Relaxed);
         machine.leave();
         Ok(())
     }
