@@ -349,7 +349,7 @@ pub(crate) unsafe fn is_text(text: Object, bytes: &[u8]) -> bool {
 }
 
 fn decode(bytes: &[u8]) -> Result<Strong, Raised> {
-    // SAFETY: as in `new_bytes`; the handler's name is a C string.
+    // SAFETY: pointer and length are those of a slice; the handler's name is a C string.
     unsafe {
         Strong::owned(ffi::PyUnicode_DecodeUTF8(
             bytes.as_ptr().cast(),

@@ -133,7 +133,6 @@ mod x86 {
     }
 
     /// Apart, as `run_avx2` is, so that the callers have neither in them.
-    #[cold]
     #[inline(never)]
     pub(super) fn run_sse2<J: Job>(job: J) -> J::Output {
         job.run(Sse2)
@@ -459,6 +458,22 @@ mod tests {
         }
     }
 
+    struct NearLineEnds<'a>(&'a [u8]);
+
+    impl Job for NearLineEnds<'_> {
+        type Output = Vec<(usize, bool)>;
+
+        #[inline(always)]
+        fn run<K: Kernel>(self, kernel: K) -> Self::Output {
+            let mut eols = NearEols::new(kernel, self.0);
+            let mut found = Vec::new();
+            while let Some(eol) = eols.next_eol() {
+                found.push((eol, eols.high_until(eol)));
+            }
+            found
+        }
+    }
+
     /// A few thousand bytes in which line ends and non-ASCII bytes are sometimes far apart.
     fn bytes(seed: u64, len: usize) -> Vec<u8> {
         let mut state = seed.wrapping_mul(2).wrapping_add(1);
@@ -482,6 +497,13 @@ mod tests {
     fn kernels_agree_with_a_byte_loop() {
         for seed in 0..400 {
             let bytes = bytes(seed, usize::try_from(seed).unwrap_or(0) % 300);
+            let near = bytes.iter().enumerate().filter(|(_, byte)| matches!(byte, b'\n' | b'\r'));
+            let near = near.map(|(at, _)| (at, !bytes[..at].is_ascii()));
+            let near: Vec<_> = if bytes.len() < BLOCK { Vec::new() } else { near.collect() };
+            assert_eq!(with_kernel(NearLineEnds(&bytes)), near);
+            assert_eq!(NearLineEnds(&bytes).run(Portable), near);
+            #[cfg(target_arch = "x86_64")]
+            assert_eq!(NearLineEnds(&bytes).run(x86::Sse2), near);
             for from in 0..bytes.len().min(70) {
                 let ends = (from..bytes.len()).filter(|&at| matches!(bytes[at], b'\n' | b'\r'));
                 let want = (ends.collect(), !bytes[from..].is_ascii());

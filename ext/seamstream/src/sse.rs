@@ -6,11 +6,11 @@
 //! out as slices of the chunk. A block that a chunk cuts becomes an [`Open`] one:
 //! its payload grows where it will stay, everything else is kept in a compact
 //! record from which the exact bytes of a torn tail can be told again.
-//! [`SseParser::feed_plain`] is a short cut before them, for one event a chunk.
+//! [`SseParser::feed_plain`] is a short cut before them, for one event a call.
 //!
 //! Every byte is scanned once; twice is, of the block that a chunk cuts, the part in the
 //! chunk in which it began, and after an event type a data line that does not end its block;
-//! and once more, up to 1 KiB, what a chunk begins with when the short cut does not take it.
+//! and once more, up to 1 KiB a call, what the short cut looks at and does not take.
 
 use crate::scan::{Job, Kernel, NearEols, Scanner, with_kernel};
 use crate::utf8::count_replaced;
@@ -286,6 +286,17 @@ pub fn trim_json_whitespace(bytes: &[u8]) -> &[u8] {
 
 const fn is_eol(byte: u8) -> bool {
     byte == LF || byte == CR
+}
+
+/// Where the empty line begins, and where what follows it, if one comes right after the line end
+/// at the start of these bytes, by the same line end; CR alone is rare enough.
+#[inline(always)]
+const fn empty_line(bytes: &[u8]) -> Option<(usize, usize)> {
+    match bytes {
+        [LF, LF, ..] => Some((1, 2)),
+        [CR, LF, CR, LF, ..] => Some((2, 4)),
+        _ => None,
+    }
 }
 
 /// What one line says. Fields that are ignored are counted where they end.
@@ -803,7 +814,7 @@ impl<B: PayloadBuf> SseParser<B> {
     /// Parses the first event of a chunk and says how much of it that took, if the event begins
     /// and ends there and is of the shape of nearly every one. None: nothing was done.
     ///
-    /// For one event a chunk, in as little code as can be: that shares the processor's 32 KiB for
+    /// For one event a call, in as little code as can be: that shares the processor's 32 KiB for
     /// instructions with all that a program does from one event to the next, and each line of 64
     /// bytes more costs it half a nanosecond.
     #[inline(always)]
@@ -1091,7 +1102,7 @@ fn count_replaced_in(payload: &[u8], event: &[u8]) -> u64 {
     count_replaced(payload) + if event.is_empty() { 0 } else { count_replaced(event) }
 }
 
-/// Looks for a [`PlainBlock`] at the start of a chunk, where one event a chunk has it.
+/// Looks for a [`PlainBlock`] at the start of a chunk.
 ///
 /// None says nothing: it is for [`Parse`] to find out what there is.
 struct FindPlain<'a> {
@@ -1124,12 +1135,8 @@ impl<'a> Job for FindPlain<'a> {
                 };
                 continue;
             };
-            // An empty line right there, by the same line end; CR alone is rare enough.
-            let (empty, after) = match ended {
-                [LF, LF, ..] => (eol + 1, eol + 2),
-                [CR, LF, CR, LF, ..] => (eol + 2, eol + 4),
-                _ => return None,
-            };
+            let (empty, after) = empty_line(ended)?;
+            let (empty, after) = (eol + empty, eol + after);
             let maybe_ill_formed = eols.high_until(eol);
             return Some(PlainBlock { event, payload, empty, after, maybe_ill_formed });
         }
@@ -1290,13 +1297,8 @@ impl<B: PayloadBuf, S: Sink<B>, const WIRE: bool, const EAGER: bool> Parse<'_, B
         let after_event = *scanner;
         let found = scanner.next_eol(data);
         let ends = found.and_then(|eol| {
-            let end = eol + 1;
-            // An empty line right there, by the same line end; CR alone is rare enough.
-            let (empty, after) = match (chunk[eol], chunk.get(end..)?) {
-                (LF, [LF, ..]) => (end, end + 1),
-                (CR, [LF, CR, LF, ..]) => (end + 1, end + 3),
-                _ => return None,
-            };
+            let (empty, after) = empty_line(chunk.get(eol..)?)?;
+            let (empty, after) = (eol + empty, eol + after);
             (empty <= start + self.parser.max_event_bytes).then_some((eol, after))
         });
         let Some((eol, after)) = ends else {
